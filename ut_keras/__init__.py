@@ -1,0 +1,34 @@
+"""The Universal Transformer as Keras 3 layers and models on TensorFlow.
+
+Nothing is imported until it is used: `import ut_keras` costs milliseconds.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "HParams": "ut_keras.hparams",
+    "UniversalTransformer": "ut_keras.models.universal_transformer",
+    "UniversalTransformerEncoder": "ut_keras.models.encoder",
+    "UniversalTransformerLM": "ut_keras.models.language_model",
+    "Classifier": "ut_keras.models.classifier",
+    "Transformer": "ut_keras.models.transformer",
+    "LSTMSeq2Seq": "ut_keras.models.lstm",
+    "Ponder": "ut_keras.layers.halting",
+    "build_model": "ut_keras.models.build",
+    "TokenCrossEntropy": "ut_keras.losses",
+    "TokenAccuracy": "ut_keras.metrics",
+}
+
+__all__ = ["__version__", *_EXPORTS]
+
+
+def __getattr__(name):
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(_EXPORTS[name]), name)
+    raise AttributeError(f"module 'ut_keras' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The layers of the recurrent core. Import them from their modules."""

@@ -1,0 +1,142 @@
+"""The block: self-attention, cross-attention in a decoder, transition; residuals, dropout and layer norm.
+
+Legend: B batch, L length, S memory length, D hidden size, F filter size, H heads.
+"""
+
+import keras
+import tensorflow as tf
+
+from ut_keras.layers.attention import MultiHeadAttention
+from ut_keras.layers.dropout import dropout, fold_seed
+from ut_keras.layers.masks import causal_mask
+from ut_keras.layers.normalization import LayerNorm
+from ut_keras.layers.transition import Transition
+
+
+@keras.saving.register_keras_serializable("ut_keras")
+class Block(keras.layers.Layer):
+    """One Transformer block. A recurrence applies the same one at every step.
+
+    Post-norm (the paper, eq. 4-5): x <- norm(x + dropout(f(x))) for each sub-layer f.
+    Pre-norm (T2T): x <- x + dropout(f(norm(x))), with one norm after the whole stack, which is the caller's.
+
+    Args:
+        num_heads: H.
+        filter_size: F.
+        cross_attention: whether there is attention to a memory.
+        causal: whether a position sees only itself and those before it.
+        transition: "fc" or "sepconv".
+        norm: "post" or "pre".
+        norm_epsilon: epsilon of the layer norms.
+        residual_dropout, attention_dropout, relu_dropout: rates after each sub-layer, on the attention weights
+            and inside the transition.
+        max_relative_position: > 0 gives self-attention relative positions.
+        zero_padding: the fc transition gives 0 at padding (T2T's pad remover; not in decoders).
+
+    Call arguments:
+        x: [B, L, D] float.
+        padding_mask: [B, L] bool, True at real positions.
+        memory: [B, S, D] float, with `cross_attention`; memory_mask: [B, S] bool.
+        seed: [2] int32 for the dropouts; None: no dropout.
+
+    Returns:
+        [B, L, D].
+
+    Example:
+
+    >>> block = Block(num_heads=2, filter_size=8)
+    >>> block(tf.ones([1, 3, 4]), tf.constant([[True, True, False]])).shape.as_list()
+    [1, 3, 4]
+
+    Source: paper section 2.1, eq. 4-5; T2T universal_transformer_util.py (attention unit, ffn unit).
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        filter_size,
+        cross_attention=False,
+        causal=False,
+        transition="fc",
+        norm="post",
+        norm_epsilon=1e-6,
+        residual_dropout=0.0,
+        attention_dropout=0.0,
+        relu_dropout=0.0,
+        max_relative_position=0,
+        zero_padding=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if norm not in ("post", "pre"):
+            raise ValueError(f"norm={norm!r} is not one of post, pre")
+        self._arguments = {
+            "num_heads": num_heads,
+            "filter_size": filter_size,
+            "cross_attention": cross_attention,
+            "causal": causal,
+            "transition": transition,
+            "norm": norm,
+            "norm_epsilon": norm_epsilon,
+            "residual_dropout": residual_dropout,
+            "attention_dropout": attention_dropout,
+            "relu_dropout": relu_dropout,
+            "max_relative_position": max_relative_position,
+            "zero_padding": zero_padding,
+        }
+        self.causal = causal
+        self.norm = norm
+        self.residual_dropout = residual_dropout
+        policy = self.dtype_policy
+
+        def make_attention(name, relative=0):
+            return MultiHeadAttention(num_heads, attention_dropout, relative, name=name, dtype=policy)
+
+        self.self_attention = make_attention("self_attention", max_relative_position)
+        self.encdec_attention = make_attention("encdec_attention") if cross_attention else None
+        self.ffn = Transition(
+            filter_size, transition, causal, relu_dropout, zero_padding and not causal, name="ffn", dtype=policy
+        )
+        names = ["self_attention_norm", *(["encdec_attention_norm"] if cross_attention else []), "ffn_norm"]
+        self.norms = [LayerNorm(norm_epsilon, name=name, dtype=policy) for name in names]
+
+    def build(self, shape):
+        shape = (None, None, shape[-1])
+        for layer in (self.self_attention, self.encdec_attention, self.ffn, *self.norms):
+            if layer is not None:
+                layer.build(shape)
+        self.built = True
+
+    def prepare(self, padding_mask, memory=None, memory_mask=None):
+        """Returns what no step changes: weights as tensors, attention biases, the memory's keys and values."""
+        length = tf.shape(padding_mask)[1]
+        visible = causal_mask(length) if self.causal else padding_mask[:, None, :]
+        context = {
+            "self": self.self_attention.prepare(length, attention_mask=visible),
+            "ffn": self.ffn.prepare(),
+            "norms": [norm.prepare() for norm in self.norms],
+            # A decoder's convolutions look back only, so what is behind the end cannot reach a real position.
+            "mask": None if self.causal else padding_mask,
+        }
+        if self.encdec_attention is not None:
+            context["encdec"] = self.encdec_attention.prepare(memory=memory, memory_mask=memory_mask)
+        return context
+
+    def apply(self, x, context, seed=None):
+        """Returns the block's output [B, L, D] for x [B, L, D] under a prepared context."""
+        sublayers = [lambda y, s: self.self_attention.attend(y, context["self"], s)]
+        if self.encdec_attention is not None:
+            sublayers.append(lambda y, s: self.encdec_attention.attend(y, context["encdec"], s))
+        sublayers.append(lambda y, s: self.ffn.transform(y, context["ffn"], context["mask"], s))
+        for place, (sublayer, norm, weights) in enumerate(zip(sublayers, self.norms, context["norms"], strict=True)):
+            y = sublayer(norm.normalize(x, weights) if self.norm == "pre" else x, fold_seed(seed, 2 * place))
+            x += dropout(y, self.residual_dropout, fold_seed(seed, 2 * place + 1))
+            if self.norm == "post":
+                x = norm.normalize(x, weights)
+        return x
+
+    def call(self, x, padding_mask, memory=None, memory_mask=None, seed=None):
+        return self.apply(x, self.prepare(padding_mask, memory, memory_mask), seed)
+
+    def get_config(self):
+        return {**super().get_config(), **self._arguments}

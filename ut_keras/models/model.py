@@ -1,0 +1,81 @@
+"""What all models share: seeds, position offsets, the ponder cost for `fit`, and generation.
+
+Legend: B batch, L length, M target length, D hidden size, V vocabulary size.
+"""
+
+import keras
+import tensorflow as tf
+
+from ut_keras.layers.dropout import fold_seed
+from ut_keras.losses import ponder_sums
+
+
+class SequenceModel(keras.Model):
+    """Base of the models. A subclass calls `self._begin` and `self._finish` in its `call`.
+
+    Args:
+        random_offset: > 0: in training, positions start from an offset drawn uniformly from 0 to this (exclusive),
+            one per sequence and forward pass, the same for source and target.
+        ponder_weight: weight of the ponder cost that `fit` adds to the loss: the mean over real positions of steps
+            plus remainder, of encoder plus decoder. The trainer does its own accounting. 0 without halting,
+            where the cost would be a constant.
+        ponder_warmup_steps: training steps over which that weight rises from 0.
+    """
+
+    def __init__(
+        self, random_offset=0, ponder_weight=0.01, ponder_warmup_steps=0, halting="none", name=None, dtype=None
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.random_offset = random_offset
+        self.ponder_weight = 0.0 if halting in (None, "none") else ponder_weight
+        self.ponder_warmup_steps = ponder_warmup_steps
+        self._seeds = keras.random.SeedGenerator(name="seeds")
+
+    def build(self, shape=None):
+        self.built = True
+
+    def generate(self, ids, max_length=None, **options):
+        """Returns the greedy continuation of a batch.
+
+        Args:
+            ids: [B, L] int inputs (or [B, S, W] sentences); for a language model, the [B, P] prefixes.
+            max_length: most tokens to make, the end token included; by default input length + 100.
+            **options: more arguments of `decoding.generate.generate`.
+
+        Returns:
+            [B, N] int32 numpy array, 0 after the end token.
+        """
+        from ut_keras.decoding.generate import generate
+
+        return generate(self, ids, max_length=max_length, **options)
+
+    def _begin(self, training, seed):
+        """Returns the seed of this call: the one given, the next of our own in training, or None."""
+        if not training:
+            return None
+        return tf.cast(self._seeds.next(), tf.int32) if seed is None else tf.cast(seed, tf.int32)
+
+    def _offset(self, ids, seed):
+        """Returns the position offset [B, 1] int32, 0 outside of training."""
+        shape = (tf.shape(ids)[0], 1)
+        if seed is None or not self.random_offset:
+            return tf.zeros(shape, tf.int32)
+        return tf.random.stateless_uniform(shape, fold_seed(seed, -3), 0, self.random_offset, tf.int32)
+
+    def _finish(self, logits, ponder, return_ponder):
+        """Adds the ponder cost for `fit`, and returns what the call returns."""
+        ponder = {side: value for side, value in ponder.items() if value is not None}
+        if ponder and self.ponder_weight:
+            means = [tf.math.divide_no_nan(total, count) for total, count in ponder_sums(ponder).values()]
+            weight = tf.constant(self.ponder_weight, tf.float32)
+            optimizer = getattr(self, "optimizer", None)
+            if self.ponder_warmup_steps and optimizer is not None:
+                done = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.float32)
+                weight *= tf.minimum(1.0, done / self.ponder_warmup_steps)
+            self.add_loss(weight * tf.add_n(means))
+        return (logits, ponder) if return_ponder else logits
+
+    def get_config(self):
+        names = ("random_offset", "ponder_weight", "ponder_warmup_steps", "name")
+        policy = keras.saving.serialize_keras_object(self.dtype_policy)
+        return {"dtype": policy, **{name: getattr(self, name) for name in names}}
