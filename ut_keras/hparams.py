@@ -126,6 +126,9 @@ class HParams:
         "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", "factors of the schedule, joined by *"
     )
     learning_rate_warmup_steps: int = _field(8000, "steps of warm-up")
+    learning_rate_decay_steps: int = _field(5000, "steps of the factors linear_decay (the last ones), exp_decay, cosdecay")
+    learning_rate_decay_rate: float = _field(1.0, "base of exp_decay")
+    learning_rate_decay_staircase: bool = _field(False, "exp_decay goes down in steps")
     clip_grad_norm: float = _field(0.0, "clip gradients to this global norm; 0: never")
     weight_decay: float = _field(0.0, "decoupled weight decay per step, times the learning rate")
     label_smoothing: float = _field(0.1, "probability spread over the other classes")

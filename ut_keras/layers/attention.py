@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from ut_keras.layers.dropout import dropout
 from ut_keras.layers.masks import attention_bias
+from ut_keras.layers.projection import project
 
 
 class AttentionContext(NamedTuple):
@@ -98,8 +99,8 @@ class MultiHeadAttention(keras.layers.Layer):
                 keys, values = (tf.cast(tf.gather(table, index), dtype) for table in tables)
                 context = context._replace(relative_keys=keys, relative_values=values)
             return context
-        keys = _split_heads(_multiply(memory, k), self.num_heads)
-        values = _split_heads(_multiply(memory, v), self.num_heads)
+        keys = _split_heads(project(memory, k), self.num_heads)
+        values = _split_heads(project(memory, v), self.num_heads)
         if memory_mask is not None:
             bias = attention_bias(memory_mask[:, None, :], dtype)
             values = values * tf.cast(memory_mask, dtype)[:, None, :, None]
@@ -108,9 +109,9 @@ class MultiHeadAttention(keras.layers.Layer):
     def attend(self, x, context, seed=None):
         """Returns the attention [B, Q, D] of x [B, Q, D] under a prepared context."""
         if context.keys is None:
-            queries, keys, values = tf.unstack(_split_heads(_multiply(x, context.queries), 3 * self.num_heads, 3), axis=0)
+            queries, keys, values = tf.unstack(_split_heads(project(x, context.queries), 3 * self.num_heads, 3), axis=0)
         else:
-            queries, keys, values = _split_heads(_multiply(x, context.queries), self.num_heads), context.keys, context.values
+            queries, keys, values = _split_heads(project(x, context.queries), self.num_heads), context.keys, context.values
         logits = tf.matmul(queries, keys, transpose_b=True)
         if context.relative_keys is not None:
             logits += tf.einsum("bhqe,qke->bhqk", queries, context.relative_keys)
@@ -121,7 +122,7 @@ class MultiHeadAttention(keras.layers.Layer):
         mixed = tf.matmul(weights, values)
         if context.relative_values is not None:
             mixed += tf.einsum("bhqk,qke->bhqe", weights, context.relative_values)
-        return _multiply(_join_heads(mixed), context.output)
+        return project(_join_heads(mixed), context.output)
 
     def call(self, x, memory=None, attention_mask=None, memory_mask=None, seed=None):
         return self.attend(x, self.prepare(tf.shape(x)[1], memory, attention_mask, memory_mask), seed)
@@ -133,13 +134,6 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "max_relative_position": self.max_relative_position,
         }
-
-
-def _multiply(x, kernel):
-    """x [B, L, D] times kernel [D, N], as one matrix product."""
-    shape = tf.shape(x)
-    product = tf.matmul(tf.reshape(x, [-1, kernel.shape[0]]), kernel)
-    return tf.reshape(product, [shape[0], shape[1], kernel.shape[1]])
 
 
 def _split_heads(x, num_heads, parts=1):

@@ -17,8 +17,9 @@ def fold_seed(seed, number):
     """
     if seed is None:
         return None
-    # Multiplication by an odd constant keeps (step, place) pairs apart: int32 arithmetic wraps around.
-    return tf.stack([seed[0] + 1, seed[1] ^ (number * -1640531527 + 40503)])
+    # Both sides are multiplied, by different odd constants (int32 wraps around), so that the order of two folds
+    # counts: place 2 of step 1 is not place 1 of step 2.
+    return tf.stack([seed[0] + 1, (seed[1] * -2048144789) ^ (tf.cast(number, tf.int32) * -1640531527 + 40503)])
 
 
 def dropout(x, rate, seed):

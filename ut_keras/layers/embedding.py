@@ -6,6 +6,8 @@ Legend: B batch, L length, S sentences, W words of a sentence, D hidden size, V 
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.projection import project
+
 
 @keras.saving.register_keras_serializable("ut_keras")
 class TokenEmbedding(keras.layers.Layer):
@@ -57,9 +59,7 @@ class TokenEmbedding(keras.layers.Layer):
     def logits(self, states):
         """Returns [B, L, V] float32: states [B, L, D] times the transposed table, without bias."""
         table = tf.cast(tf.convert_to_tensor(self.table), states.dtype)
-        shape = tf.shape(states)
-        flat = tf.matmul(tf.reshape(states, [-1, self.hidden_size]), table, transpose_b=True)
-        return tf.reshape(tf.cast(flat, tf.float32), [shape[0], shape[1], self.vocabulary_size])
+        return tf.cast(project(states, table, transpose=True), tf.float32)
 
     def get_config(self):
         names = ("vocabulary_size", "hidden_size", "scale")

@@ -6,6 +6,7 @@ Legend: B batch, L length, D hidden size, T steps.
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.projection import project
 from ut_keras.layers.signals import LAYOUTS, sinusoids, step_shift
 
 
@@ -105,9 +106,7 @@ class TimingSignal(keras.layers.Layer):
         if self.step != "none":
             x = self._combine(x, context["table"][step][None, None, :])
         if "projection" in context:
-            shape = tf.shape(x)
-            flat = tf.matmul(tf.reshape(x, [-1, context["projection"].shape[0]]), context["projection"])
-            x = tf.reshape(flat, [shape[0], shape[1], self._size])
+            x = project(x, context["projection"])
         return x
 
     def call(self, x, step, positions, lengths=None, steps=None):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from ut_keras.layers.dropout import dropout, fold_seed
 from ut_keras.layers.embedding import SentenceEmbedding, TokenEmbedding
 from ut_keras.layers.masks import attention_bias, sequence_mask
+from ut_keras.layers.projection import project
 from ut_keras.models.model import SequenceModel
 
 
@@ -150,18 +151,11 @@ class _Attention(keras.layers.Layer):
 
     def call(self, states, outputs, memory_mask):
         score, mix = (tf.cast(tf.convert_to_tensor(w), states.dtype) for w in (self._score, self._mix))
-        logits = tf.matmul(_multiply(states, score), outputs, transpose_b=True)
+        logits = tf.matmul(project(states, score), outputs, transpose_b=True)
         logits += attention_bias(memory_mask[:, None, :], logits.dtype)[:, 0]
         weights = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32)), states.dtype)
         context = tf.matmul(weights, outputs * tf.cast(memory_mask, states.dtype)[..., None])
-        return tf.tanh(_multiply(tf.concat([context, states], axis=-1), mix))
-
-
-def _multiply(x, kernel):
-    """x [B, M, N] times kernel [N, D], as one matrix product."""
-    shape = tf.shape(x)
-    flat = tf.matmul(tf.reshape(x, [-1, kernel.shape[0]]), kernel)
-    return tf.reshape(flat, [shape[0], shape[1], kernel.shape[1]])
+        return tf.tanh(project(tf.concat([context, states], axis=-1), mix))
 
 
 def _lstm(size, name, policy):

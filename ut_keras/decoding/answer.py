@@ -1,0 +1,79 @@
+"""A model's answer to a batch of inputs, whatever its kind: a decoded sequence or a class.
+
+Shapes: B batch, L source length (S sentences of W words where inputs are [B, S, W]), N produced length.
+"""
+
+import typing
+
+import tensorflow as tf
+
+from ut_keras.decoding.greedy import PAD, greedy
+
+
+class Answer(typing.NamedTuple):
+    """What a model answers.
+
+    Attributes:
+        ids: [B, N] int32, 0 after the end token; a class is one id (N = 1). All 0 for empty inputs.
+        scores: [B] float32, natural logarithm of the probability of `ids`; 0 for empty inputs.
+        ponder_times: {"encoder": [B, L]} float32, steps taken at each position (1 by models without
+            recurrence), 0 at padding; with "decoder": [B, N] where it was asked for and there is one.
+    """
+
+    ids: tf.Tensor
+    scores: tf.Tensor
+    ponder_times: dict
+
+
+def answer(model, inputs, limits, target, decoder_ponder=False):
+    """Answers a batch; an example of nothing but padding is answered with nothing.
+
+    Args:
+        model: a model with inputs: `encode(x) -> memory`, a dictionary, with "ponder_times" [B, L] in it where
+            the encoder is recurrent; `classify(memory) -> [B, V]` for a class, what `greedy` needs for a sequence.
+        inputs: [B, L] or [B, S, W] int32, 0 is padding.
+        limits: [B] int32, most ids of each answer, end token included; a class needs none.
+        target: "sequence" or "class", as in `Features.target`.
+        decoder_ponder: also return the decoder's ponder times; costs one more pass.
+    """
+    x = {"inputs": inputs}
+    real = tf.reduce_any(inputs != PAD, axis=-1) if len(inputs.shape) == 3 else inputs != PAD
+    filled = tf.reduce_any(real, axis=1)
+    memory = model.encode(x)
+    ponder_times = {"encoder": tf.cast(memory.get("ponder_times", real), tf.float32)}
+    if target == "class":
+        ids, scores = _best_class(tf.cast(model.classify(memory), tf.float32), filled)
+        return Answer(ids, scores, ponder_times)
+    ids, scores = greedy(model, x, tf.where(filled, limits, 0), memory=memory)
+    if decoder_ponder:
+        ponder = model({**x, "targets": ids}, training=False, return_ponder=True)[1]
+        ponder_times.update({side: trace.ponder_times for side, trace in ponder.items()})
+    return Answer(ids, scores, ponder_times)
+
+
+def _best_class(logits, filled):
+    """logits: [B, V], filled: [B] bool. Padding is no class."""
+    log_probabilities = tf.nn.log_softmax(logits)
+    best = tf.argmax(log_probabilities[:, 1:], axis=-1, output_type=tf.int32) + 1
+    scores = tf.gather(log_probabilities, best, batch_dims=1)
+    return tf.where(filled, best, PAD)[:, tf.newaxis], tf.where(filled, scores, 0.0)
+
+
+def compile_answer(model, features, decoder_ponder=False):
+    """Returns `answer` of one model as a compiled function of (inputs int32, limits [B] int32).
+
+    It is traced once, for every batch size and length. It holds the model: keep it beside the model
+    and drop both together.
+
+    Args:
+        model: a model with inputs.
+        features: `ut_keras.hparams.Features` of the problem that the model was built for.
+        decoder_ponder: as for `answer`.
+    """
+    inputs = tf.TensorSpec([None] * (3 if features.words_per_sentence else 2), tf.int32)
+
+    @tf.function(input_signature=[inputs, tf.TensorSpec([None], tf.int32)])
+    def answers(inputs, limits):
+        return answer(model, inputs, limits, features.target, decoder_ponder)
+
+    return answers

@@ -1,0 +1,49 @@
+"""`model.generate(ids)`: decoding from plain Python.
+
+Shapes: B batch, L source length (S sentences of W words where inputs are [B, S, W]), P prefix length, N
+produced length.
+"""
+
+import tensorflow as tf
+
+from ut_keras.decoding.answer import answer
+from ut_keras.decoding.greedy import PAD, greedy
+
+
+def generate(model, ids, max_length=None, max_steps=None):
+    """Returns a model's greedy answer to a batch.
+
+    Args:
+        model: any model of this package.
+        ids: [B, L] or [B, S, W] int inputs, 0 is padding; for a language model the prefixes [B, P], which
+            may be empty (P = 0).
+        max_length: int or [B], most ids to make, end token included, prefix not; None: L + 100.
+        max_steps: recurrent steps at most, for elastic depth; None: the model's own.
+
+    Returns:
+        [B, N] int32 numpy array, 0 after the end token; a language model's rows begin with their prefix,
+        a classifier's are one id.
+    """
+    ids = tf.cast(tf.convert_to_tensor(ids), tf.int32)
+    limits = tf.shape(ids)[1] + 100 if max_length is None else tf.cast(max_length, tf.int32)
+    # Beside the model, so that both are dropped together, and past Keras' __setattr__, which would track it.
+    compiled = vars(model).setdefault("_generate", {})
+    if max_steps not in compiled:
+        compiled[max_steps] = _compile(model, ids.shape.rank, max_steps)
+    return compiled[max_steps](ids, tf.broadcast_to(limits, tf.shape(ids)[:1])).numpy()
+
+
+def _compile(model, rank, max_steps):
+    from ut_keras.models.classifier import Classifier
+    from ut_keras.models.language_model import UniversalTransformerLM
+
+    @tf.function(input_signature=[tf.TensorSpec([None] * rank, tf.int32), tf.TensorSpec([None], tf.int32)])
+    def run(ids, limits):
+        if isinstance(model, Classifier):
+            return answer(model, ids, limits, "class").ids
+        if isinstance(model, UniversalTransformerLM):
+            limits += tf.reduce_sum(tf.cast(ids != PAD, tf.int32), axis=1)
+            return greedy(model, {"targets": ids}, limits, max_steps).ids
+        return greedy(model, {"inputs": ids}, limits, max_steps).ids
+
+    return run
