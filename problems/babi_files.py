@@ -1,0 +1,212 @@
+"""The files of the bAbI tasks: where they are, and what stands in them.
+
+Format (the release's README): every line starts with a number that goes back to 1 where a new story
+starts. `ID text` is a statement, `ID question TAB answer TAB numbers of the supporting statements` a
+question about all statements above it in its story.
+"""
+
+import bz2
+import contextlib
+import dataclasses
+import gzip
+import hashlib
+import importlib.resources
+import io
+import lzma
+import pathlib
+import tarfile
+import zlib
+
+import numpy as np
+
+from problems import textio
+from ut_keras.errors import UserError
+
+URL = "http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz"
+OFFICIAL = "tasks_1-20_v1-2.tar.gz"
+FOLDERS = {"1k": "en", "10k": "en-10k"}
+
+_OTHER_FOLDERS = ("en-valid", "en-valid-10k", "hn", "hn-10k", "shuffled", "shuffled-10k")
+_STEMS = (
+    "qa1_single-supporting-fact",
+    "qa2_two-supporting-facts",
+    "qa3_three-supporting-facts",
+    "qa4_two-arg-relations",
+    "qa5_three-arg-relations",
+    "qa6_yes-no-questions",
+    "qa7_counting",
+    "qa8_lists-sets",
+    "qa9_simple-negation",
+    "qa10_indefinite-knowledge",
+    "qa11_basic-coreference",
+    "qa12_conjunction",
+    "qa13_compound-coreference",
+    "qa14_time-reasoning",
+    "qa15_basic-deduction",
+    "qa16_basic-induction",
+    "qa17_positional-reasoning",
+    "qa18_size-reasoning",
+    "qa19_path-finding",
+    "qa20_agents-motivations",
+)
+_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
+_OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\0", lzma.open), (b"BZh", bz2.open))
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A tar file, or the folder that holds the text files.
+
+    Attributes:
+        path: pathlib.Path (or what importlib.resources gives for a file).
+    """
+
+    path: pathlib.Path
+
+    def read(self, size, names):
+        """Returns {name: bytes} of the named files of the release's folder for `size`.
+
+        Raises:
+            UserError: the tar file is broken, or a file is not in it.
+        """
+        found = self._from_folder(names) if self.path.is_dir() else self._from_tar(FOLDERS[size], names)
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise UserError(
+                f"{self.path} has no {FOLDERS[size]}/{missing[0]}; put {OFFICIAL} from {URL} into a folder and "
+                "name that with --manual_dir"
+            )
+        return found
+
+    def digest(self, names):
+        """Returns eight characters that stand for the content of the tar file, or of the named files of the folder."""
+        digest = hashlib.sha256()
+        for path in (self.path / name for name in names) if self.path.is_dir() else (self.path,):
+            digest.update(path.read_bytes() if path.is_file() else b"")
+        return digest.hexdigest()[:8]
+
+    def _from_folder(self, names):
+        present = [name for name in names if (self.path / name).is_file()]
+        return {name: (self.path / name).read_bytes() for name in present}
+
+    def _from_tar(self, folder, names):
+        wanted = {f"{folder}/{name}" for name in names}
+        found = {}
+        try:
+            with self.path.open("rb") as file, contextlib.ExitStack() as stack:
+                start = file.read(8)
+                file.seek(0)
+                opener = next((function for magic, function in _OPENERS if start.startswith(magic)), None)
+                # Read to the very end: a file that was cut off is refused whatever is missing.
+                stream = stack.enter_context(opener(file)) if opener else file
+                with tarfile.open(fileobj=stream, mode="r|") as archive:
+                    for member in archive:
+                        key = "/".join(member.name.split("/")[-2:])
+                        if member.isfile() and key in wanted:
+                            found[key.split("/")[1]] = archive.extractfile(member).read()
+                while stream.read(1 << 20):
+                    pass
+        except _BROKEN as error:
+            raise UserError(f"{self.path} is not a whole tar file: {error or type(error).__name__}") from None
+        return found
+
+
+def file_names(tasks):
+    """Returns the names of the files of tasks, training file and test file of each."""
+    return [f"{_STEMS[task - 1]}_{part}.txt" for task in tasks for part in ("train", "test")]
+
+
+def shipped():
+    """Returns the source that is part of this package: English, 1k."""
+    return Source(importlib.resources.files("problems") / "data" / "babi" / "tasks_1-20_v1-2.en.tar.gz")
+
+
+def find(manual_dir, size, tasks):
+    """Returns the source below `manual_dir` (a folder, or a tar file itself) that holds most of the files of `tasks`.
+
+    Raises:
+        UserError: there is none, or the only tar files are broken.
+    """
+    manual = pathlib.Path(manual_dir).expanduser()
+    if not manual.exists():
+        raise UserError(f"--manual_dir {manual} does not exist; put {OFFICIAL} from {URL} there")
+    if manual.is_file():
+        return Source(manual)
+    names, folder = file_names(tasks), FOLDERS[size]
+    for path in (manual / OFFICIAL.removesuffix(".tar.gz") / folder, manual / folder, manual):
+        foreign = path.resolve().name in _OTHER_FOLDERS + tuple(f for f in FOLDERS.values() if f != folder)
+        if not foreign and any((path / name).is_file() for name in names):
+            return Source(path)
+    tars = sorted(path for path in manual.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
+    tars.sort(key=lambda path: path.name != OFFICIAL)
+    broken, best = None, (0, None)
+    for path in tars:
+        source = Source(path)
+        try:
+            count = len(source._from_tar(folder, names))
+        except UserError as error:
+            broken = broken or error
+            continue
+        if count == len(names):
+            return source
+        best = max(best, (count, path), key=lambda pair: pair[0])
+    if best[1] is not None:
+        return Source(best[1])
+    if broken:
+        raise broken
+    raise UserError(f"--manual_dir {manual} has no bAbI files of {folder}; put {OFFICIAL} from {URL} there")
+
+
+def read_splits(source, tasks, size, dev_percent, seed):
+    """Returns {"train", "dev", "test": list of examples}.
+
+    The dev split is `dev_percent` of the stories of each task's training file, drawn with `seed`: all
+    questions of a story are on one side, and so are stories with equal statements. The test file is the test split.
+
+    Returns:
+        Examples {"task": int, "story": statements joined by LF, "question": str, "answer": str}.
+    """
+    files = source.read(size, file_names(tasks))
+    splits = {"train": [], "dev": [], "test": []}
+    for task in tasks:
+        train_name, test_name = file_names([task])
+        stories = parse(files[train_name], train_name, task)
+        held_out = _draw([statements for statements, _ in stories], dev_percent, np.random.default_rng([seed, task]))
+        for statements, questions in stories:
+            splits["dev" if statements in held_out else "train"] += questions
+        for _, questions in parse(files[test_name], test_name, task):
+            splits["test"] += questions
+    return splits
+
+
+def parse(data, name, task):
+    """Returns the stories of a file: list of (all statements, list of examples as of `read_splits`).
+
+    Raises:
+        UserError: a line is not of the format; the message names file and line.
+    """
+    stories, statements = [], []
+    for number, line in enumerate(textio.read_lines(io.BytesIO(data), name), 1):
+        index, _, text = line.partition(" ")
+        fields = text.split("\t")
+        if not index.isdigit() or not fields[0].strip() or len(fields) == 2 and not fields[1].strip():
+            raise UserError(f"{name}: line {number} is neither a statement nor a question with answer: {line[:60]!r}")
+        if int(index) == 1:
+            statements, questions = [], []
+            stories.append((statements, questions))
+        if not stories:
+            raise UserError(f"{name}: line {number}: the first story does not begin with line 1")
+        if len(fields) == 1:
+            statements.append(text.strip())
+            continue
+        questions.append(
+            {"task": task, "story": "\n".join(statements), "question": fields[0].strip(), "answer": fields[1].strip()}
+        )
+    return [(tuple(statements), questions) for statements, questions in stories]
+
+
+def _draw(stories, percent, rng):
+    distinct = sorted(set(stories))
+    count = max(1, round(len(distinct) * percent / 100))
+    return {distinct[i] for i in rng.permutation(len(distinct))[:count]}

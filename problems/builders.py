@@ -1,0 +1,201 @@
+"""The tensorflow-datasets builders, and how one is prepared: quietly, once, atomically.
+
+A config's name holds everything that shapes its data, so changed settings are another dataset. All
+features are text: the datasets are readable by any program, and a problem packs ids from them.
+"""
+
+import contextlib
+import dataclasses
+import io
+import os
+import pathlib
+import sys
+import time
+import urllib.request
+
+import numpy as np
+import tensorflow_datasets as tfds
+from absl import logging as absl_logging
+
+from problems import algorithmic_strings, babi_files
+from ut_keras.errors import UserError
+
+_TIMEOUT_SECONDS = 20
+
+
+@dataclasses.dataclass(kw_only=True)
+class AlgorithmicConfig(tfds.core.BuilderConfig):
+    """Settings of `UtAlgorithmic`; see `algorithmic_strings.Task`, whose splits it names."""
+
+    task: algorithmic_strings.Task
+
+
+class UtAlgorithmic(tfds.core.GeneratorBasedBuilder):
+    """Strings of symbols and what becomes of them: copied, reversed, or added."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        text = tfds.features.Text
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict({"inputs": text(), "targets": text()}),
+            supervised_keys=("inputs", "targets"),
+        )
+
+    def _split_generators(self, dl_manager):
+        return {name: self._generate_examples(name) for name in self.builder_config.task.splits}
+
+    def _generate_examples(self, split):
+        yield from enumerate(
+            {"inputs": source, "targets": target} for source, target in self.builder_config.task.split(split)
+        )
+
+
+@dataclasses.dataclass(kw_only=True)
+class BabiConfig(tfds.core.BuilderConfig):
+    """Settings of `UtBabi`.
+
+    Args:
+        tasks: task numbers.
+        size: "1k" or "10k".
+        dev_percent: share of the training stories that becomes the dev split.
+        seed: which stories these are.
+        examples: {split: list of examples} as of `babi_files.read_splits`; None: download the files.
+    """
+
+    tasks: tuple
+    size: str
+    dev_percent: int
+    seed: int
+    examples: dict | None
+
+
+class UtBabi(tfds.core.GeneratorBasedBuilder):
+    """bAbI: stories (one sentence a line), a question each, and its answer."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        text = tfds.features.Text
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(
+                {"task": tfds.features.Scalar(np.int64), "story": text(), "question": text(), "answer": text()}
+            ),
+            homepage="https://research.facebook.com/downloads/babi/",
+            license="CC BY 3.0, (c) 2015-present Facebook, Inc.",
+            citation="Weston et al.: Towards AI-Complete Question Answering, arXiv:1502.05698",
+        )
+
+    def _split_generators(self, dl_manager):
+        config, splits = self.builder_config, self.builder_config.examples
+        if splits is None:
+            settings = (config.tasks, config.size, config.dev_percent, config.seed)
+            splits = _from_download(
+                dl_manager, babi_files.URL, lambda path: babi_files.read_splits(babi_files.Source(path), *settings)
+            )
+        return {name: enumerate(examples) for name, examples in splits.items()}
+
+    def _generate_examples(self):
+        raise AssertionError("_split_generators gives generators")
+
+
+def data_root(data_dir):
+    """Returns the directory for data as a path: `data_dir`, or the default of tensorflow-datasets for None."""
+    return pathlib.Path(os.path.expanduser(data_dir if data_dir is not None else tfds.core.constants.DATA_DIR))
+
+
+def prepare(builder_class, config, root):
+    """Returns the prepared builder; makes its data below `root` if they are not there.
+
+    Raises:
+        UserError: a file or directory is at fault.
+    """
+    made_root = not root.exists()
+    try:
+        with _quiet():
+            builder = builder_class(config=config, data_dir=str(root), file_format="tfrecord")
+            if builder.is_prepared():
+                return builder
+            start = time.monotonic()
+            print(f"preparing {builder.info.full_name} in {root} ...", file=sys.stderr, flush=True)
+            builder.download_and_prepare()
+        print(f"prepared in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+    except OSError as error:
+        raise UserError(f"cannot prepare data in {root}: {error.strerror or error}") from None
+    finally:
+        _remove_empty(root, builder_class.name, config.name, made_root)
+    return builder
+
+
+def prepared_config_names(builder_class, root):
+    """Returns the names of the configs of `builder_class` that are prepared below `root`."""
+    version = str(builder_class.VERSION)
+    return sorted(path.parent.parent.name for path in root.glob(f"{builder_class.name}/*/{version}/dataset_info.json"))
+
+
+def read(builder, split, batch_size=1000):
+    """Yields the examples of a split in their stored order, as {feature: [batch_size] numpy array}."""
+    dataset = builder.as_dataset(split=split, shuffle_files=False, batch_size=batch_size)
+    try:
+        yield from dataset.as_numpy_iterator()
+    except Exception as error:
+        raise UserError(
+            f"the prepared data in {builder.data_path} are damaged ({type(error).__name__}); delete that directory"
+        ) from None
+
+
+def require_url(url):
+    """Asks for `url` once; tensorflow-datasets would try for minutes.
+
+    Raises:
+        UserError: it cannot be downloaded; the message says what to do instead.
+    """
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=_TIMEOUT_SECONDS):
+            pass
+    except OSError as error:
+        raise _no_download(url, getattr(error, "reason", None) or error) from None
+
+
+def _from_download(dl_manager, url, read):
+    """Returns read(path of the downloaded file); a file that cannot be read is not kept for the next time."""
+    try:
+        path = pathlib.Path(dl_manager.download(url))
+    except Exception as error:
+        raise _no_download(url, error) from None
+    try:
+        return read(path)
+    except UserError as error:
+        for file in (path, path.with_name(path.name + ".INFO")):
+            file.unlink(missing_ok=True)
+        raise _no_download(url, error) from None
+
+
+def _no_download(url, reason):
+    name = pathlib.PurePosixPath(url).name
+    reason = " ".join(str(reason).split())
+    return UserError(f"cannot download {url} ({reason}); put {name} into a folder and name that with --manual_dir")
+
+
+@contextlib.contextmanager
+def _quiet():
+    """tensorflow-datasets prints to standard output, which holds our results, and draws bars."""
+    from tensorflow_datasets.core.utils import tqdm_utils
+
+    verbosity, bars = absl_logging.get_verbosity(), tqdm_utils._active
+    absl_logging.set_verbosity(absl_logging.ERROR)
+    tfds.disable_progress_bar()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        absl_logging.set_verbosity(verbosity)
+        tfds.display_progress_bar(bars)
+
+
+def _remove_empty(root, dataset, config, made_root):
+    """Removes the directories that tensorflow-datasets left empty, as it does after an error."""
+    names = ["downloads/extracted", "downloads", f"{dataset}/{config}", dataset]
+    for directory in [root / name for name in names] + [root] * made_root:
+        with contextlib.suppress(OSError):
+            directory.rmdir()

@@ -1,0 +1,267 @@
+"""The base class of all problems: what a trainer may ask of one.
+
+Legend: L positions of the input, S sentences, W words of a sentence, N output ids.
+"""
+
+import hashlib
+import json
+import pathlib
+import sys
+
+from problems import packed, textio
+from problems.vocabulary import EOS, Vocabulary
+from ut_keras import registry
+from ut_keras.errors import UsageError, UserError
+from ut_keras.hparams import Features
+
+_FILE = "problem.json"
+_KINDS = {bool: "true or false", int: "an integer from 0", float: "a number from 0", str: "text"}
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class Problem:
+    """A task: its data, its vocabularies, and how its text becomes ids and back.
+
+    A subclass sets the class attributes and gives `_pack`, `encode_input` and the graph twins. The
+    vocabularies are known from the start, or after `prepare` or `load`.
+
+    Args:
+        name: the registered name.
+        **arguments: values (or their text) for names in `arguments`.
+
+    Attributes:
+        name: the registered name.
+        args: {argument: value}, all of them.
+        splits: names of the splits; "train" and "dev" among them, and "test" for the final score.
+        target: "sequence" or "class".
+        default_hparams_set: the hparams set that fits the problem.
+        description: one line.
+        vocabularies: {"inputs": Vocabulary or None, "targets": Vocabulary}; None before `prepare`.
+        fingerprint: digest of prepared data and vocabularies; None before `prepare` or `load`.
+        data_dir: where the data are; None before `prepare`.
+
+    Raises:
+        UsageError: an argument is unknown or its value does not fit.
+    """
+
+    splits = ("train", "dev", "test")
+    target = "sequence"
+    default_hparams_set = None
+    arguments = {}
+    words_per_sentence = None
+
+    def __init__(self, name, **arguments):
+        self.name = name
+        self.args = _parse_arguments(name, self.arguments, arguments)
+        self.vocabularies = None
+        self.fingerprint = None
+        self.data_dir = None
+        self._splits = None
+        self._loaded = None
+
+    @property
+    def description(self):
+        known = self.name in registry.problems
+        return registry.problems.summary(self.name) if known else self.name
+
+    def prepare(self, data_dir=None, manual_dir=None):
+        """Makes the data if they are not there yet, opens them, and prints counts to standard error.
+
+        Args:
+            data_dir: where data are kept. None: the default of tensorflow-datasets.
+            manual_dir: where files are that were downloaded by hand.
+
+        Returns:
+            The problem.
+
+        Raises:
+            UserError: a file is missing or broken, the directory cannot be written, or a problem
+                from `load` finds other data than it was saved with.
+        """
+        from problems import builders
+
+        root = builders.data_root(data_dir)
+        splits, state = self._pack(root, manual_dir)
+        self._restore(state)
+        self._splits = splits
+        self.data_dir = str(root)
+        self.fingerprint = _fingerprint(self.vocabularies, splits)
+        self._refuse_other_data()
+        sizes = ", ".join(f"{name} {len(split):,}" for name, split in splits.items())
+        _log(f"{self.name}: examples: {sizes} (data in {root})")
+        for name, split in splits.items():
+            for what, count in split.counts.items():
+                if count:
+                    _log(f"{self.name}: {name}: {count:,} of {len(split):,} {what}")
+        return self
+
+    @property
+    def features(self):
+        """The part of the problem that shapes a model (`ut_keras.hparams.Features`)."""
+        inputs, targets = self._known("inputs"), self._known("targets")
+        return Features(
+            target=self.target,
+            target_vocabulary_size=targets.size,
+            input_vocabulary_size=inputs.size if inputs is not None else None,
+            words_per_sentence=self.words_per_sentence,
+            same_vocabulary=inputs is None or inputs == targets,
+        )
+
+    def split(self, name):
+        """Returns the `PackedSplit` called `name`; UsageError if there is none."""
+        if name not in self.splits:
+            raise UsageError(f"{self.name} has no split {name!r}; it has {', '.join(self.splits)}")
+        if self._splits is None:
+            raise UserError(f"{self.name}: its data are not prepared yet")
+        return self._splits[name]
+
+    def exact_length_split(self, length, count, seed=0):
+        """Returns a `PackedSplit` of inputs of exactly `length` symbols; UsageError if the problem has none."""
+        raise UsageError(f"{self.name} has no inputs of a chosen length; lengths belong to the algorithmic problems")
+
+    def encode_input(self, text):
+        """Returns the ids of a line of text: [L] int32 with the end token, or [S, W]; no positions for an empty line.
+
+        Raises:
+            UserError: the line cannot be encoded; the message names the problem and the token.
+        """
+        raise UsageError(f"{self.name} does not take text")
+
+    def decode_input(self, ids):
+        """Returns the text of input ids."""
+        return self._known("inputs").decode(ids)
+
+    def decode_target(self, ids):
+        """Returns the text of output ids: [N] up to the first end token, or one class id; reserved ids have none."""
+        targets = self._known("targets")
+        if self.target == "class":
+            return "".join(targets.decode_tokens(ids if hasattr(ids, "__len__") else [ids])[:1])
+        return targets.decode(ids)
+
+    def text_encoder(self):
+        """Returns a tf.Module: [B] string -> [B, L] or [B, S, W] int32 (see text_graph.py)."""
+        raise UsageError(f"{self.name} does not take text")
+
+    def text_decoder(self):
+        """Returns a tf.Module: [B, N] ids (class: [B] or [B, 1]) -> [B] string."""
+        from problems import text_graph
+
+        if self.target == "class":
+            return text_graph.ClassDecoder(self._known("targets"))
+        return text_graph.SequenceDecoder(self._known("targets"))
+
+    def max_output_length(self, input_length):
+        """Returns the most output ids, end token included, for `input_length` positions (an int or a tensor)."""
+        return input_length if self.target == "sequence" else 1
+
+    def save(self, run_dir):
+        """Writes problem.json, all that `load` needs, into the directory `run_dir`."""
+        values = {
+            "name": self.name,
+            "args": self.args,
+            "fingerprint": self.fingerprint,
+            "state": self._state(),
+        }
+        textio.write_text(pathlib.Path(run_dir) / _FILE, json.dumps(values, indent=1) + "\n")
+
+    @staticmethod
+    def load(run_dir):
+        """Returns the problem that `save` wrote: it encodes and decodes at once, and has splits after `prepare`.
+
+        Raises:
+            UserError: the file is missing or is not such a file.
+        """
+        path = pathlib.Path(run_dir) / _FILE
+        text = "\n".join(textio.read_lines(path))
+        try:
+            values = json.loads(text)
+            name, args, state, fingerprint = (values[key] for key in ("name", "args", "state", "fingerprint"))
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{path} is not a problem that was saved by this program") from None
+        problem = registry.problems.get(name)(name=name, **args)
+        problem._restore(state)
+        problem.fingerprint = fingerprint
+        problem._loaded = (fingerprint, problem.vocabularies)
+        return problem
+
+    def _pack(self, root, manual_dir):
+        """Returns ({split: PackedSplit}, state for `_restore`); makes them below the path `root` if need be."""
+        raise UsageError(f"{self.name} has no data")
+
+    def _open_or_pack(self, root, settings, make):
+        return packed.open_or_pack(root / "packed", self.name, settings, make)
+
+    def _state(self):
+        return {
+            "vocabularies": {
+                key: None if value is None else value.to_dict() for key, value in (self.vocabularies or {}).items()
+            },
+            "words_per_sentence": self.words_per_sentence,
+        }
+
+    def _restore(self, state):
+        self.vocabularies = {
+            key: None if value is None else Vocabulary.from_dict(value) for key, value in state["vocabularies"].items()
+        }
+        self.words_per_sentence = state["words_per_sentence"]
+
+    def _known(self, feature):
+        if self.vocabularies is None:
+            raise UserError(f"{self.name}: its vocabulary is not known before its data are prepared")
+        return self.vocabularies[feature]
+
+    def _refuse_other_data(self):
+        if self._loaded is None:
+            return
+        fingerprint, vocabularies = self._loaded
+        for key, vocabulary in vocabularies.items():
+            if vocabulary != self.vocabularies[key]:
+                raise UserError(
+                    f"{self.name}: the vocabulary of its {key} in {self.data_dir} has {self.vocabularies[key].size} "
+                    f"ids and is another than the one of the run, with {vocabulary.size} ids"
+                )
+        if fingerprint != self.fingerprint:
+            raise UserError(f"{self.name}: the data in {self.data_dir} are not those of the run")
+
+
+def with_end(ids):
+    """Returns ids [L] with the end token after them."""
+    return [*ids, EOS]
+
+
+def _fingerprint(vocabularies, splits):
+    digest = hashlib.sha256()
+    for key in sorted(vocabularies):
+        digest.update(repr((key, vocabularies[key] and vocabularies[key].to_dict())).encode())
+    for name in sorted(splits):
+        digest.update(f"{name}={splits[name].fingerprint}".encode())
+    return digest.hexdigest()
+
+
+def _parse_arguments(name, defaults, given):
+    values = dict(defaults)
+    for key, value in given.items():
+        if key not in defaults:
+            has = f"it has {', '.join(sorted(defaults))}" if defaults else "it has none"
+            raise UsageError(f"{name} has no argument {key!r}{registry.near_names(key, defaults)}; {has}")
+        values[key] = _typed(name, key, value, defaults[key])
+    return values
+
+
+def _typed(name, key, value, default):
+    kind = str if default is None else type(default)
+    try:
+        if isinstance(value, str) and kind is not str:
+            value = _TRUTH[value.lower()] if kind is bool else kind(value)
+        if kind is float and type(value) is int:
+            value = float(value)
+    except (ValueError, KeyError):
+        pass
+    fits = type(value) is kind or value is default
+    if not fits or kind in (int, float) and not value >= 0:
+        raise UsageError(f"{name}: argument {key}={value!r} is not {_KINDS[kind]}")
+    return value
+
+
+def _log(text):
+    print(text, file=sys.stderr, flush=True)

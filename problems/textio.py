@@ -1,0 +1,129 @@
+"""The one reader and writer of lines of text, and the one way to write a file.
+
+Reading: a line ends at LF and nowhere else (a CR before it goes with it, so that files with CRLF
+give the same lines; any other CR stays in the line); a final LF ends the last line and begins no
+other; a byte order mark at the start of a file is dropped; a file that is compressed with gzip is
+recognised by its content. Writing: UTF-8, LF, to a temporary name that is renamed at the end.
+"""
+
+import contextlib
+import gzip
+import io
+import os
+import pathlib
+import secrets
+import zlib
+
+from ut_keras.errors import UserError
+
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+
+
+def read_lines(source, name=None):
+    """Yields the lines of `source` as str, without their ends.
+
+    Args:
+        source: a path, or a binary file object (standard input: `sys.stdin.buffer`).
+        name: what to call a file object in messages.
+
+    Raises:
+        UserError: the file is missing or unreadable, its gzip stream is broken, or bytes are not
+            UTF-8; the message names file, line and byte offset in the file.
+    """
+    if hasattr(source, "read"):
+        yield from _lines(source, name or "standard input")
+        return
+    with _reading(source), open(source, "rb") as stream:
+        compressed = stream.peek(2).startswith(_GZIP)
+        with gzip.open(stream) if compressed else stream as plain:
+            yield from _lines(plain, str(source))
+
+
+def decode_utf8(data, name, line=1, offset=0):
+    """Returns `data` as str; UserError with file, line and byte offset where it is not UTF-8.
+
+    Args:
+        data: bytes.
+        name: the file, for the message.
+        line: number of the first line in `data`, from 1.
+        offset: offset of `data` in the file (bytes).
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        raise UserError(
+            f"{name}: line {line}: byte 0x{data[error.start]:02x} at offset {offset + error.start} is not UTF-8"
+        ) from None
+
+
+def write_lines(path, lines):
+    """Writes `lines` to `path`, compressed if it ends in .gz; the file appears only when it is complete."""
+    with atomic_writer(path) as file:
+        for line in lines:
+            if "\n" in line:
+                raise UserError(f"{path}: a line to be written holds a line feed: {line[:60]!r}")
+            file.write(line + "\n")
+
+
+def write_text(path, text):
+    """Writes `text` to `path`; the file appears only when it is complete."""
+    with atomic_writer(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def atomic_writer(path, binary=False):
+    """Gives a file that becomes `path` when the block ends, and vanishes if the block fails.
+
+    The folder is made if it is missing. Text is UTF-8 with LF; a name that ends in .gz compresses.
+    """
+    path = pathlib.Path(path)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.incomplete")
+        try:
+            with open(temporary, "xb") as raw:
+                packed = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if path.suffix == ".gz" else raw
+                file = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+                yield file
+                file.flush()
+                if not binary:
+                    file.detach()
+                if packed is not raw:
+                    packed.close()
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _lines(stream, name):
+    offset = 0
+    for number, line in enumerate(stream, 1):
+        start, end = 0, len(line)
+        if number == 1 and line.startswith(_BOM):
+            start = len(_BOM)
+        if line.endswith(b"\n"):
+            end -= 2 if line.endswith(b"\r\n") else 1
+        yield decode_utf8(line[start:end], name, number, offset + start)
+        offset += len(line)
+
+
+@contextlib.contextmanager
+def _reading(path):
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: broken gzip file: {error}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _writing(path):
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
