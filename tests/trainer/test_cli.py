@@ -1,0 +1,200 @@
+"""The command line: names, values, exit codes, one line of error, and no TensorFlow before it is needed."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+import trainer
+from trainer import flags
+
+ROOT = pathlib.Path(__file__).parents[2]
+BABI = "--problem=babi_qa_sentence_task1_1k"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "parts"),
+    [
+        (["--problem=algoritmic_reverse_decimal40"], 2, ["'algoritmic_reverse_decimal40'", "algorithmic_reverse_decimal40"]),
+        (["--problem=algorithmic-reverse-decimal40"], 2, ["near names: algorithmic_reverse_decimal40"]),
+        ([BABI, "--trian_steps=3"], 2, ["no flag '--trian_steps'", "--train_steps"]),
+        ([BABI, "--train_step=3"], 2, ["no flag '--train_step'", "--train_steps"]),
+        ([BABI, "--output-dir", "x"], 2, ["no flag '--output-dir'", "--output_dir"]),
+        ([BABI, "--train_steps=many"], 2, ["--train_steps", "'many' is not a positive integer"]),
+        ([BABI, "--train_steps=0"], 2, ["--train_steps", "'0' is not a positive integer"]),
+        ([BABI, "--train_steps"], 2, ["--train_steps", "expected one argument"]),
+        ([BABI, "--seed=-1"], 2, ["--seed", "'-1' is not an integer of 0 or more"]),
+        ([BABI, "--jit_compile=maybe"], 2, ["--jit_compile", "'maybe' is not true or false"]),
+        ([BABI, "--strategy=two"], 2, ["--strategy", "'two'", "mirrored"]),
+        ([BABI, "--strategy=tpu"], 2, ["--strategy=tpu", "one_device"]),
+        ([BABI, "--hparams=hiden_size=3"], 2, ["'hiden_size'", "near names: hidden_size"]),
+        ([BABI, "--hparams=hidden_size=wide"], 2, ["hidden_size='wide'", "integer"]),
+        ([BABI, "--hparams=hidden_size"], 2, ["--hparams", "'hidden_size' is not name=value"]),
+        ([BABI, "--hparams=num_hidden_layers=2"], 2, ["'num_hidden_layers'", "does not belong to model"]),
+        ([BABI, "--hparams=model=transformer"], 2, ["--model=transformer"]),
+        ([BABI, "--hparams_set=universal_transformer_bab"], 2, ["universal_transformer_babi"]),
+        ([BABI, "--model=universal_transfomer"], 2, ["'universal_transfomer'", "universal_transformer"]),
+        ([BABI, "--model=transformer_encoder"], 2, ["--model=transformer_encoder", "--hparams_set=transformer"]),
+        ([BABI, "--model=universal_transformer"], 2, ["one class per example", "--model=universal_transformer_encoder"]),
+        ([BABI, "--problem_args=size=3"], 2, ["'size'"]),
+        ([BABI, "now"], 2, ["no argument 'now'"]),
+        (["--train_steps=3"], 2, ["--problem", "ls problems"]),
+        ([], 2, ["--problem", "--help"]),
+        (["trian", BABI], 2, ["no command is called 'trian'", "train"]),
+        (["evaluate"], 2, ["--output_dir"]),
+        (["evaluate", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
+        (["evaluate", "--output_dir=x", "--lengths=40,long"], 2, ["--lengths", "'long'"]),
+        (["decode", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
+        (["decode", "--output_dir=x", "--decode_hparams=beam_siz=4"], 2, ["beam_siz"]),
+        (["export", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
+        (["ls", "problem"], 2, ["'problem'", "problems"]),
+        (["ls", "hparams", "universal_transformer_tini"], 2, ["universal_transformer_tiny"]),
+        ([BABI, "--usr_dir=/nowhere/code"], 1, ["--usr_dir", "__init__.py"]),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(argv, code, parts, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert trainer.main(argv) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("trainer: error: ")
+    assert err.count("\n") == 1
+    assert [part for part in parts if part not in err] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_and_flags_are_checked_without_tensorflow():
+    mistakes = [
+        ["--help"],
+        ["decode", "--help"],
+        ["ls"],
+        ["ls", "hparams", "universal_transformer_tiny"],
+        ["--nope"],
+        ["--problem=nope"],
+        [BABI, "--hparams=nope=1"],
+        [BABI, "--model=nope"],
+        ["evaluate", "--output_dir=/nowhere"],
+    ]
+    code = (
+        "import sys, trainer\n"
+        f"print([trainer.main(argv) for argv in {mistakes!r}])\n"
+        "heavy = {'tensorflow', 'keras', 'tensorflow_datasets'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "[0, 0, 0, 0, 2, 2, 2, 2, 1]"
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("ls", 0), ("--wrong", 2)])
+def test_the_program_answers_within_a_second(argument, code):
+    times = []
+    for _ in range(3):  # the machine may be busy: the best of three counts
+        start = time.monotonic()
+        command = [sys.executable, "-m", "trainer", argument]
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        times.append(time.monotonic() - start)
+        assert result.returncode == code, result.stderr
+    assert min(times) < 1.0
+
+
+def test_version(capsys):
+    assert trainer.main(["--version"]) == 0
+    assert capsys.readouterr().out == "ut_keras 0.1.0\n"
+
+
+@pytest.mark.parametrize("command", list(flags.COMMANDS))
+def test_help_of_every_command(command, capsys):
+    assert trainer.main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "--usr_dir" in out
+    assert "usage: python -m trainer" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "unit"),
+    [
+        ("train", "max_length", "tokens of one sequence with its end token"),
+        ("train", "batch_size", "tokens of source and target with padding, over all devices"),
+        ("evaluate", "--lengths", "symbols of the input, without the end token"),
+        ("evaluate", "--limit", "examples"),
+        ("decode", "--extra_length", "end tokens included"),
+        ("decode", "--decode_batch_size", "lines"),
+    ],
+)
+def test_help_says_what_a_length_counts(command, option, unit, capsys):
+    trainer.main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert option in text
+    assert unit in text
+
+
+def test_ls_shows_all_kinds_of_names(capsys):
+    assert trainer.main(["ls"]) == 0
+    lines = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert lines.index("problems:") < lines.index("babi_qa_sentence_task2_1k") < lines.index("models:")
+    assert lines.index("babi_qa_sentence_task2_1k") < lines.index("babi_qa_sentence_task10_1k")
+    assert lines.index("models:") < lines.index("universal_transformer") < lines.index("hparams:")
+    assert "adaptive_universal_transformer_tiny" in lines[lines.index("hparams:") :]
+
+
+def test_ls_hparams_shows_values_and_their_meaning(capsys):
+    assert trainer.main(["ls", "hparams", "transformer_tiny"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "hidden_size=128" in [line.split()[0] for line in lines]
+    assert next(line for line in lines if line.startswith("transformer_ffn_type=fc")).endswith("(fc, sepconv)")
+    assert not any(line.startswith("act_type") for line in lines), "transformers do not halt"
+
+
+def test_ls_problems_shows_arguments(capsys):
+    assert trainer.main(["ls", "problems", "algorithmic_reverse_decimal40"]) == 0
+    assert "train_size=100000" in capsys.readouterr().out
+
+
+def test_user_code_is_imported_before_names_are_looked_up(tiny_dir, capsys):
+    assert trainer.main(["ls", "problems", f"--t2t_usr_dir={tiny_dir}"]) == 0
+    assert "tiny_copy" in capsys.readouterr().out
+
+
+def test_a_user_package_of_a_name_that_is_taken_is_refused(tmp_path, capsys):
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json" / "__init__.py").write_text("")
+    assert trainer.main(["ls", f"--usr_dir={tmp_path / 'json'}"]) == 1
+    assert "another package is called 'json'" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_one_line_and_code_130(monkeypatch, capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainer.listing.run", interrupted)
+    assert trainer.main(["ls"]) == 130
+    assert capsys.readouterr().err == "trainer: interrupted\n"
+
+
+def test_an_error_of_the_system_is_one_line(monkeypatch, capsys):
+    def full(arguments):
+        raise OSError(28, "No space left on device", "/data/run")
+
+    monkeypatch.setattr("trainer.listing.run", full)
+    assert trainer.main(["ls"]) == 1
+    assert capsys.readouterr().err == "trainer: error: [Errno 28] No space left on device: '/data/run'\n"
+
+
+def test_another_backend_is_refused(monkeypatch, capsys):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert trainer.main(["ls"]) == 2
+    assert "KERAS_BACKEND=jax" in capsys.readouterr().err
+
+
+def test_flags_take_their_value_with_or_without_an_equals_sign_and_hparams_merge():
+    parser = trainer.cli.make_parser("train")
+    arguments = parser.parse_args(
+        ["--problem", "p", "--train_steps=7", "--hparams=a=1", "--hparams", "b=2", "--jit_compile", "--random_seed", "3"]
+    )
+    assert (arguments.problem, arguments.train_steps, arguments.seed) == ("p", 7, 3)
+    assert arguments.hparams == ["a=1", "b=2"]
+    assert arguments.jit_compile is True
+    assert parser.parse_args(["--jit_compile=false"]).jit_compile is False

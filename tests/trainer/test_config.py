@@ -1,0 +1,104 @@
+"""From flags to a configuration, and whether it may go on with a run that exists."""
+
+import pytest
+
+from trainer import config
+from trainer.cli import make_parser
+from trainer.run_dir import RunDir
+from ut_keras.errors import UsageError, UserError
+
+
+@pytest.fixture
+def resolve(tiny_dir, tmp_path):
+    """A function of flags, after --problem=tiny_copy --output_dir=<temporary>/run."""
+
+    def resolved(*argv):
+        output_dir = f"--output_dir={tmp_path / 'run'}"
+        return config.resolve(make_parser("train").parse_args(["--problem=tiny_copy", output_dir, *argv]))
+
+    return resolved
+
+
+@pytest.fixture
+def started(resolve):
+    """The configuration of a run that has been started with seed 3 and width 16."""
+    import problems
+
+    resolved = resolve("--seed=3")
+    problem = problems.get("tiny_copy").prepare()
+    RunDir.create(resolved.output_dir, resolved.hparams, problem, resolved.settings())
+    return resolved
+
+
+def test_the_problem_chooses_the_set_and_the_set_the_model(resolve):
+    resolved = resolve()
+    assert (resolved.hparams_set, resolved.hparams.model, resolved.seed) == ("tiny", "universal_transformer", 0)
+    assert resolved.problem_args == {"train_size": 60}
+
+
+def test_flags_win_over_the_set_and_a_later_hparam_over_an_earlier(resolve):
+    resolved = resolve("--train_steps=7", "--hparams=hidden_size=32, eval_every=2", "--hparams=hidden_size=8")
+    assert (resolved.hparams.train_steps, resolved.hparams.eval_every, resolved.hparams.hidden_size) == (7, 2, 8)
+
+
+def test_the_default_output_dir_is_named_after_problem_and_set(tiny_dir):
+    resolved = config.resolve(make_parser("train").parse_args(["--problem=tiny_copy"]))
+    assert str(resolved.output_dir) == "runs/tiny_copy-tiny"
+
+
+def test_a_model_of_another_family_names_a_set_that_fits(resolve):
+    with pytest.raises(UsageError, match=r"--model=transformer: .* is for universal_transformer; add --hparams_set="):
+        resolve("--model=transformer")
+
+
+def test_a_model_of_the_same_family_replaces_that_of_the_set():
+    arguments = make_parser("train").parse_args(
+        ["--problem=tiny_class", "--hparams_set=tiny", "--model=universal_transformer_encoder"]
+    )
+    assert config.resolve(arguments).hparams.model == "universal_transformer_encoder"
+
+
+def test_the_same_command_goes_on_and_takes_the_seed_from_the_run(started, resolve):
+    assert resolve("--seed=3") == started
+    assert resolve() == started
+
+
+@pytest.mark.parametrize("change", ["train_steps=99", "learning_rate_constant=0.5", "attention_dropout=0.3"])
+def test_a_change_of_the_recipe_is_accepted(started, resolve, change):
+    assert resolve(f"--hparams={change}").hparams != started.hparams
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--hparams=hidden_size=32", "with hidden_size=16, not hidden_size=32"),
+        ("--hparams=act_type=frozen", "with act_type=accumulated, not act_type=frozen"),
+        ("--seed=4", "with seed=3, not seed=4"),
+        ("--problem_args=train_size=70", "with train_size=60, not train_size=70"),
+        ("--mixed_precision=mixed_bfloat16", "with mixed_precision=none, not mixed_precision=mixed_bfloat16"),
+    ],
+)
+def test_another_architecture_or_data_is_refused_with_both_values(started, resolve, flag, message):
+    with pytest.raises(UserError, match=message) as error:
+        resolve(flag)
+    assert error.value.exit_code == 1
+    assert str(started.output_dir) in str(error.value)
+
+
+def test_another_problem_is_refused(started):
+    argv = ["--problem=tiny_class", f"--output_dir={started.output_dir}"]
+    with pytest.raises(UserError, match="with problem=tiny_copy, not problem=tiny_class"):
+        config.resolve(make_parser("train").parse_args(argv))
+
+
+def test_a_directory_with_other_files_is_refused(resolve, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("precious")
+    with pytest.raises(UserError, match="holds thesis.tex and is not a run directory"):
+        resolve()
+
+
+def test_every_recipe_hparam_exists():
+    from ut_keras import hparams
+
+    assert set(config.RECIPE) <= {row[0] for row in hparams.describe()}

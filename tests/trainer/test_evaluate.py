@@ -1,0 +1,119 @@
+"""Scores against values worked out by hand; the model copies, and one of four targets is not a copy."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.scripted import Copier, CopyDigits, LastSentence, packed
+from trainer import evaluate as evaluation
+from trainer.evaluate import Evaluator, evaluate, sample
+from trainer.loaded import Loaded
+
+RIGHT, WRONG = math.log(math.e + 11) - 1, math.log(math.e + 11)  # negative log-likelihood of a token
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return evaluate(Loaded(Copier(), CopyDigits()), "test")
+
+
+def test_teacher_forced_scores_count_every_real_token_once(scores):
+    # 4 + 2 + 7 + 3 tokens with end tokens, one of them wrong
+    assert scores["test/count"] == 4 and scores["test/tokens"] == 16
+    assert scores["test/teacher_forced/accuracy"] == pytest.approx(15 / 16)
+    assert scores["test/teacher_forced/sequence_accuracy"] == pytest.approx(3 / 4)
+
+
+def test_perplexity_is_of_all_tokens_and_is_not_smoothed(scores):
+    mean = (15 * RIGHT + WRONG) / 16
+    assert scores["test/teacher_forced/log_perplexity"] == pytest.approx(mean, rel=1e-6)
+    assert scores["test/teacher_forced/perplexity"] == pytest.approx(math.exp(mean), rel=1e-6)
+
+
+def test_free_running_scores_compare_decoded_sequences(scores):
+    assert scores["test/free_running/sequence_accuracy"] == pytest.approx(3 / 4)
+    assert scores["test/free_running/accuracy"] == pytest.approx(15 / 16)
+    assert scores["test/free_running/count"] == 4
+
+
+def test_ponder_time_is_over_real_positions(scores):
+    # an id's ponder time is the id: digits + 2, and 1 for each end token
+    ids = [5, 3, 6, 1, 3, 1, 7, 11, 4, 8, 7, 5, 1, 7, 10, 1]
+    assert scores["test/ponder_time/encoder/mean"] == pytest.approx(sum(ids) / 16)
+    assert scores["test/ponder_time/encoder/max"] == 11
+    assert scores["test/ponder_time/decoder/mean"] == pytest.approx((sum(ids) - 1) / 16)
+
+
+@pytest.mark.parametrize("tokens", [1, 20])
+def test_no_score_depends_on_the_batch_size(scores, monkeypatch, tokens):
+    monkeypatch.setattr(evaluation, "TOKENS", tokens)
+    again = evaluate(Loaded(Copier(), CopyDigits()), "test")
+    assert list(again) == list(scores)
+    for key, value in scores.items():
+        assert again[key] == pytest.approx(value, rel=1e-6), key
+
+
+def test_class_scores_have_no_teacher_forcing_in_their_name():
+    scores = evaluate(Loaded(Copier(), LastSentence()), "dev")
+    assert scores["dev/accuracy"] == pytest.approx(2 / 3)
+    assert scores["dev/log_perplexity"] == pytest.approx((2 * RIGHT + WRONG) / 3, rel=1e-6)
+    assert scores["dev/ponder_time/encoder/max"] == 10
+    assert not any("forced" in key or "running" in key for key in scores)
+
+
+def test_evaluation_during_training_does_not_decode():
+    scores = Evaluator(Loaded(Copier(), CopyDigits())).evaluate(CopyDigits().split("dev"), "dev", free_running=False)
+    assert "dev/teacher_forced/accuracy" in scores
+    assert not any("free_running" in key for key in scores)
+
+
+def test_exact_lengths_are_made_decoded_and_counted(capsys):
+    scores = evaluate(Loaded(Copier(), CopyDigits()), lengths=(5, 50), limit=3)
+    assert scores["length_5/free_running/sequence_accuracy"] == 1.0
+    assert scores["length_5/free_running/count"] == scores["length_5/count"] == 3
+    assert scores["length_50/tokens"] == 3 * 51
+    assert "length 50: decoding 3 strings" in capsys.readouterr().err
+
+
+def test_decoded_answer_that_is_cut_off_or_too_long_is_wrong():
+    class Longer(CopyDigits):
+        def split(self, name):
+            long, short = self.encode_input("1 2 3"), self.encode_input("1 2")
+            return packed(name, [{"inputs": long, "targets": short}, {"inputs": short, "targets": long}])
+
+    scores = evaluate(Loaded(Copier(), Longer()), "test")
+    assert scores["test/free_running/sequence_accuracy"] == 0.0
+    assert scores["test/free_running/accuracy"] == pytest.approx((2 + 2) / 7)
+
+
+def test_compiled_functions_serve_every_split_and_shape():
+    evaluator = Evaluator(Loaded(Copier(), CopyDigits()))
+    for length in (3, 7, 30):
+        evaluator.evaluate(CopyDigits().exact_length_split(length, 2, 0), "made")
+    assert evaluator._sums.experimental_get_tracing_count() == 1
+    assert evaluator.loaded.answers(False).experimental_get_tracing_count() == 1
+
+
+def test_sums_of_many_batches_do_not_lose_precision(monkeypatch):
+    class Lopsided(Copier):
+        def call(self, x, training=False, return_ponder=False):
+            logits, _ = super().call(x, training, True)
+            return logits * tf.where(x["inputs"][:1, :1, tf.newaxis] == 3, 1e4, 1.0), {}
+
+    class Two(CopyDigits):
+        def split(self, name):
+            first, second = self.encode_input("1"), self.encode_input("2")
+            wrong = {"inputs": first, "targets": second}
+            return packed(name, [wrong] + [{"inputs": second, "targets": second}] * 3)
+
+    monkeypatch.setattr(evaluation, "TOKENS", 1)
+    scores = Evaluator(Loaded(Lopsided(), Two())).evaluate(Two().split("x"), "x", free_running=False)
+    assert scores["x/teacher_forced/log_perplexity"] == pytest.approx((1e4 + 6 * RIGHT) / 8, rel=1e-6)
+    assert scores["x/teacher_forced/perplexity"] < math.inf
+
+
+def test_sample_is_spread_over_the_split_and_always_the_same():
+    np.testing.assert_array_equal(sample(10, 5), [0, 2, 4, 6, 8])
+    np.testing.assert_array_equal(sample(3, 200), [0, 1, 2])

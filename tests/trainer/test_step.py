@@ -1,0 +1,184 @@
+"""The training step: global counts, clipping, reproducible dropout, one device as many."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer import step as steps
+from ut_keras import losses
+from ut_keras.hparams import Features, HParams
+from ut_keras.models.build import build_model
+
+HPARAMS = HParams(
+    hidden_size=8,
+    filter_size=16,
+    num_heads=2,
+    recurrence_type="act",
+    act_type="accumulated",
+    act_max_steps=4,
+    act_loss_weight=0.5,
+    layer_prepostprocess_dropout=0.0,
+    attention_dropout=0.0,
+    relu_dropout=0.0,
+    learning_rate_schedule="constant",
+    learning_rate_constant=0.01,
+)
+SEQUENCE = Features("sequence", target_vocabulary_size=9, input_vocabulary_size=9)
+SENTENCES = Features("class", target_vocabulary_size=9, input_vocabulary_size=9, words_per_sentence=2)
+SPEC = {"inputs": tf.TensorSpec([None, None], tf.int32), "targets": tf.TensorSpec([None, None], tf.int32)}
+A = ([3, 4, 5, 1], [5, 1, 0])
+B = ([6, 1, 0, 0], [2, 7, 1])
+EMPTY = ([0, 0, 0, 0], [0, 0, 0])
+
+
+def batch_of(*examples):
+    inputs, targets = zip(*examples, strict=True)
+    return {"inputs": tf.constant(inputs, tf.int32), "targets": tf.constant(targets, tf.int32)}
+
+
+def make(hparams=HPARAMS, features=SEQUENCE, spec=SPEC, **options):
+    """Returns (model, step function); the weights are the same each time."""
+    keras.utils.set_random_seed(7)
+    model = build_model(hparams, features)
+    optimizer = steps.make_optimizer(hparams, model)
+    return model, steps.make_train_step(model, optimizer, hparams, spec, **options)
+
+
+def run(batches, hparams=HPARAMS, **options):
+    """Returns (the weights after one step on each batch, the list of what the steps returned)."""
+    model, train_step = make(hparams, **options)
+    results = [train_step(batch, tf.constant(index, tf.int64)) for index, batch in enumerate(batches)]
+    results = [{name: float(value) for name, value in result.items()} for result in results]
+    return [weight.numpy() for weight in model.trainable_variables], results
+
+
+def distance(first, second):
+    return max(float(np.abs(a - b).max()) for a, b in zip(first, second, strict=True))
+
+
+def test_the_loss_is_the_mean_over_tokens_and_the_ponder_cost_over_positions():
+    model, train_step = make()
+    batch = batch_of(A, B)
+    logits, ponder = model(batch, return_ponder=True)
+    cross_entropy, _ = losses.token_cross_entropy_sums(logits, batch["targets"], 0.1)
+    cost = sum(np.sum(p.ponder_times + p.remainders) / count for p, count in zip(ponder.values(), (6, 5), strict=True))
+    result = train_step(batch, tf.constant(0, tf.int64))
+    np.testing.assert_allclose(result["loss"], cross_entropy / 5 + 0.5 * cost, rtol=1e-5)
+    assert (float(result["tokens"]), float(result["examples"])) == (5, 2)
+    assert (float(result["positions/encoder"]), float(result["positions/decoder"])) == (6, 5)
+    assert float(result["ponder_max/encoder"]) == np.max(ponder["encoder"].ponder_times)
+
+
+def test_an_empty_row_changes_neither_loss_nor_gradient():
+    weights, results = run([batch_of(A)])
+    padded_weights, padded_results = run([batch_of(A, EMPTY, EMPTY)])
+    for name in ("loss", "gradient_norm", "tokens", "right", "ponder_time/encoder", "ponder_time/decoder"):
+        assert padded_results[0][name] == pytest.approx(results[0][name], rel=1e-5)
+    assert distance(weights, padded_weights) < 2e-5
+
+
+@pytest.mark.parametrize("count_padding", [False, True])
+@pytest.mark.parametrize("kind", ["tokens", "sentences"])
+def test_counts_known_from_ids_are_those_of_the_model(count_padding, kind):
+    hparams = HPARAMS.override({"act_count_padding": count_padding})
+    batch = batch_of(A, B, EMPTY)
+    if kind == "sentences":
+        hparams = dataclasses.replace(hparams, model="universal_transformer_encoder")
+        sentences = [[[3, 4], [5, 0], [0, 0]], [[6, 0], [0, 0], [0, 0]]]
+        batch = {"inputs": tf.constant(sentences), "targets": tf.constant([[3], [4]])}
+    model = build_model(hparams, SEQUENCE if kind == "tokens" else SENTENCES)
+    _, ponder = model(batch, return_ponder=True)
+    counts = steps.global_counts(batch, count_padding)
+    assert {side: float(count) for side, (_, count) in losses.ponder_sums(ponder).items()} == {
+        side: float(counts[side]) for side in ponder
+    }
+
+
+def test_a_model_that_does_not_halt_has_no_ponder_cost():
+    hparams = dataclasses.replace(HPARAMS, recurrence_type="basic", num_rec_steps=3)
+    _, results = run([batch_of(A, B)], hparams)
+    assert results[0]["loss"] == pytest.approx(results[0]["cross_entropy"] / 5, rel=1e-6)
+
+
+def test_the_weight_of_the_ponder_cost_rises_with_the_steps():
+    hparams = HPARAMS.override("act_loss_warmup_steps=4,learning_rate_constant=0.0")
+    _, results = run([batch_of(A, B)] * 6, hparams)
+    base = results[0]["loss"]
+    assert base == pytest.approx(results[0]["cross_entropy"] / 5, rel=1e-6)
+    rises = [result["loss"] - base for result in results]
+    np.testing.assert_allclose(np.divide(rises, rises[4]), [0, 0.25, 0.5, 0.75, 1, 1], rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_are_clipped_to_their_global_norm_and_the_norm_before_is_told():
+    # With beta1 = 0 and a huge epsilon, Adam's update is proportional to the gradient.
+    recipe = "optimizer_adam_beta1=0.0,optimizer_adam_beta2=0.0,optimizer_adam_epsilon=1e6,learning_rate_constant=1e6"
+    before, _ = run([])
+    free, results = run([batch_of(A, B)], HPARAMS.override(recipe))
+    clipped, _ = run([batch_of(A, B)], HPARAMS.override(f"{recipe},clip_grad_norm=0.1"))
+
+    def moved(after):
+        return np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(after, before, strict=True)))
+
+    norm = results[0]["gradient_norm"]
+    assert norm > 0.1
+    assert moved(free) == pytest.approx(norm, rel=1e-3)
+    assert moved(clipped) == pytest.approx(0.1, rel=1e-3)
+
+
+def test_dropout_is_a_function_of_seed_and_step():
+    hparams = HPARAMS.override("layer_prepostprocess_dropout=0.5,learning_rate_constant=0.0")
+    _, train_step = make(hparams, seed=1)
+    _, again = make(hparams, seed=1)
+    _, other = make(hparams, seed=2)
+
+    def loss(function, step):
+        return float(function(batch_of(A, B), tf.constant(step, tf.int64))["loss"])
+
+    losses_ = [loss(train_step, step) for step in range(4)]
+    assert len(set(losses_)) == 4
+    assert [loss(again, step) for step in (3, 1, 2, 0)] == [losses_[step] for step in (3, 1, 2, 0)]
+    assert loss(other, 0) != losses_[0]
+
+
+def test_seeds_of_steps_and_replicas_differ():
+    seeds = [tuple(steps.step_seed(seed, tf.constant(step, tf.int64), replica).numpy())
+             for seed in (0, 1, 2**40) for step in range(20) for replica in (0, 1)]
+    assert len(set(seeds)) == 120
+
+
+def test_one_trace_serves_every_shape():
+    _, train_step = make()
+    for rows in (1, 2, 3):
+        train_step(batch_of(*[A] * rows), tf.constant(rows, tf.int64))
+    train_step({"inputs": tf.ones([2, 9], tf.int32), "targets": tf.ones([2, 5], tf.int32)}, tf.constant(9, tf.int64))
+    assert train_step.experimental_get_tracing_count() == 1
+
+
+def test_rows_are_dealt_evenly_and_what_is_missing_is_padding():
+    ids = tf.constant([[1], [2], [3], [4], [5]])
+    assert steps.deal(ids, 0, 2).numpy().ravel().tolist() == [1, 3, 5]
+    assert steps.deal(ids, 1, 2).numpy().ravel().tolist() == [2, 4, 0]
+    assert steps.deal(ids, 0, 1) is ids
+    assert steps.deal(ids[:1], 2, 3).numpy().tolist() == [[0]]
+
+
+def test_mixed_float16_scales_the_loss_and_reports_it_unscaled():
+    _, plain = run([batch_of(A, B)])
+    keras.config.set_dtype_policy("mixed_float16")
+    model, train_step = make(HPARAMS.override("clip_grad_norm=0.1"))
+    before = [weight.numpy() for weight in model.trainable_variables]
+    result = train_step(batch_of(A, B), tf.constant(0, tf.int64))
+    assert float(result["loss"]) == pytest.approx(plain[0]["loss"], rel=0.02)
+    assert float(result["gradient_norm"]) == pytest.approx(plain[0]["gradient_norm"], rel=0.05)
+    assert distance(before, [weight.numpy() for weight in model.trainable_variables]) > 1e-4
+
+
+@pytest.mark.slow  # compiling takes some 20 seconds
+def test_xla_gives_the_same_step():
+    weights, results = run([batch_of(A, B)] * 2)
+    jit_weights, jit_results = run([batch_of(A, B)] * 2, jit_compile=True)
+    assert jit_results[1]["loss"] == pytest.approx(results[1]["loss"], rel=1e-4)
+    assert distance(weights, jit_weights) < 1e-4

@@ -1,0 +1,118 @@
+"""The direction of imports, the sizes and names of files, and what importing costs."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PACKAGES = ("ut_keras", "problems", "trainer")
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
+
+# Which of our packages, or which of their modules, each package may import.
+ALLOWED = {
+    "ut_keras": ["ut_keras"],
+    "problems": ["problems", "ut_keras.registry", "ut_keras.hparams", "ut_keras.errors"],
+    "trainer": ["trainer", "problems", "ut_keras"],
+}
+
+
+def imported_modules(tree):
+    """Yields the dotted name of everything that the tree imports, inside functions as well."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def forbidden(package, modules):
+    """Returns the modules of ours that `package` must not import."""
+    ours = [module for module in modules if module.split(".")[0] in (*PACKAGES, "tests")]
+    return [
+        module
+        for module in ours
+        if not any(module == allowed or module.startswith(allowed + ".") for allowed in ALLOWED[package])
+    ]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_in_one_direction(path):
+    package = path.relative_to(ROOT).parts[0]
+    assert forbidden(package, imported_modules(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "expected"),
+    [
+        ("ut_keras", "import problems", ["problems"]),
+        ("ut_keras", "def f():\n    from trainer.loop import train", ["trainer.loop.train"]),
+        ("problems", "from ut_keras import losses", ["ut_keras.losses"]),
+        ("problems", "from ut_keras.registry import problems", []),
+        ("problems", "from ut_keras import registry, errors", []),
+        ("trainer", "import tests.golden_files", ["tests.golden_files"]),
+    ],
+)
+def test_the_rule_finds_what_it_forbids(package, source, expected):
+    assert forbidden(package, imported_modules(ast.parse(source))) == expected
+
+
+@pytest.mark.parametrize("path", FILES + TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_are_small_ascii_and_named_after_their_idea(path):
+    text = path.read_text(encoding="ascii")
+    assert len(text.splitlines()) <= 400
+    assert path.stem not in ("utils", "util", "helpers", "helper", "common", "misc")
+    assert not text.strip() or ast.get_docstring(ast.parse(text)), "the file does not say what it is for"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_directory_of_code_is_a_package(package):
+    directories = {path.parent for path in FILES if path.relative_to(ROOT).parts[0] == package}
+    assert [str(directory) for directory in directories if not (directory / "__init__.py").exists()] == []
+
+
+def test_importing_the_packages_does_not_import_tensorflow():
+    code = (
+        "import sys, ut_keras, problems, trainer, ut_keras.registry, ut_keras.hparams\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'tensorflow_datasets', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_listing_names_does_not_import_tensorflow():
+    code = (
+        "import sys\n"
+        "from ut_keras import registry\n"
+        "import problems\n"
+        "assert registry.models.names() and registry.hparams_sets.names() and registry.problems.names()\n"
+        "registry.hparams_sets.get(registry.hparams_sets.names()[0])()\n"
+        "assert 'tensorflow' not in sys.modules and 'keras' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_another_keras_backend_is_an_error_of_one_line():
+    code = (
+        "import os; os.environ['KERAS_BACKEND'] = 'jax'\n"
+        "from ut_keras import errors\n"
+        "try:\n"
+        "    from ut_keras import UniversalTransformer\n"
+        "except errors.UserError as error:\n"
+        "    assert 'KERAS_BACKEND' in str(error) and '\\n' not in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError('no error')"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_every_exported_name_exists():
+    import ut_keras
+
+    for name in ut_keras.__all__:
+        assert getattr(ut_keras, name) is not None

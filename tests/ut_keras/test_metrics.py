@@ -1,0 +1,106 @@
+"""Metrics against tensor2tensor's numbers; padding and batches change nothing."""
+
+import keras
+import numpy as np
+import pytest
+
+from tests import golden_files
+from ut_keras import losses, metrics
+
+GOLDEN = golden_files.load("metrics")
+
+
+@pytest.mark.parametrize("case", GOLDEN.cases())
+def test_sums_equal_tensor2tensor(case):
+    golden = GOLDEN.under(case)
+    sums = metrics.sums(golden["logits"], golden["labels"])
+    for name in ("accuracy", "accuracy_top5", "sequence_accuracy"):
+        total, count = sums[name]
+        np.testing.assert_allclose(total / count, golden[f"{name}/weighted_mean"], rtol=1e-5)
+    total, count = sums["neg_log_likelihood"]
+    np.testing.assert_allclose(-total / count, golden["neg_log_perplexity/weighted_mean"], rtol=1e-5)
+    assert count == golden["neg_log_perplexity/weights"].sum()
+
+
+@pytest.mark.parametrize("case", GOLDEN.cases())
+def test_keras_metrics_equal_tensor2tensor(case):
+    golden = GOLDEN.under(case)
+    expected = {
+        metrics.TokenAccuracy: golden["accuracy/weighted_mean"],
+        metrics.SequenceAccuracy: golden["sequence_accuracy/weighted_mean"],
+        metrics.Perplexity: np.exp(-golden["neg_log_perplexity/weighted_mean"]),
+    }
+    for kind, value in expected.items():
+        metric = kind()
+        metric.update_state(golden["labels"], golden["logits"])
+        np.testing.assert_allclose(metric.result(), value, rtol=1e-5)
+
+
+METRICS = [metrics.TokenAccuracy, metrics.SequenceAccuracy, metrics.Perplexity]
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_result_does_not_depend_on_batches_or_padding(rng, kind):
+    logits = rng.normal(size=[6, 4, 5]).astype("float32")
+    targets = np.array([[2, 3, 1, 0], [1, 0, 0, 0], [4, 4, 4, 1], [2, 1, 0, 0], [0, 0, 0, 0], [3, 1, 0, 0]])
+    logits[:3, np.arange(4)] += 9 * np.eye(5)[targets[:3]]
+    whole, parts = kind(), kind()
+    whole.update_state(targets, logits)
+    for rows, length in (([0], 3), ([1, 3, 5], 2), ([2, 4], 4)):
+        parts.update_state(targets[rows, :length], logits[rows, :length])
+    np.testing.assert_allclose(whole.result(), parts.result(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "empty"), list(zip(METRICS, [0.0, 0.0, 1.0])))
+def test_nothing_counted_is_a_finite_result(kind, empty):
+    metric = kind()
+    assert float(metric.result()) == empty
+    metric.update_state(np.zeros([2, 3], int), np.ones([2, 3, 5]))
+    assert float(metric.result()) == empty
+
+
+def test_rows_without_a_real_token_are_not_right_sequences():
+    total, count = metrics.sums(np.zeros([2, 1, 3]), [[0], [1]])["sequence_accuracy"]
+    assert (float(total), float(count)) == (0.0, 1.0)
+
+
+def test_class_logits_count_rows():
+    logits = np.array([[0.0, 9.0, 0.0], [0.0, 9.0, 0.0]])
+    for targets in ([1, 2], [[1], [2]]):
+        sums = metrics.sums(logits, targets)
+        assert [float(value) for value in sums["accuracy"]] == [1.0, 2.0]
+        assert [float(value) for value in sums["sequence_accuracy"]] == [1.0, 2.0]
+        assert [float(value) for value in sums["accuracy_top5"]] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_sample_weight_of_zero_leaves_a_row_out(kind, rng):
+    logits, targets = rng.normal(size=[2, 3, 5]), np.array([[2, 4, 1], [3, 1, 0]])
+    weighted, alone = kind(), kind()
+    weighted.update_state(targets, logits, sample_weight=np.array([0.0, 1.0]))
+    alone.update_state(targets[1:], logits[1:])
+    np.testing.assert_allclose(weighted.result(), alone.result(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_metric_survives_serialisation(kind):
+    metric = keras.metrics.deserialize(keras.metrics.serialize(kind(name="mine")))
+    assert type(metric) is kind
+    assert metric.name == "mine"
+
+
+def test_metrics_and_loss_work_in_fit_and_evaluate(rng):
+    model = keras.Sequential([keras.Input([4], dtype="int32"), keras.layers.Embedding(6, 6)])
+    model.compile(
+        optimizer=keras.optimizers.Adam(0.1),
+        loss=losses.TokenCrossEntropy(0.1),
+        metrics=[kind() for kind in METRICS],
+        jit_compile=False,
+    )
+    ids = rng.integers(1, 6, [16, 4])
+    model.fit(ids, ids, epochs=40, batch_size=6, verbose=0)
+    result = model.evaluate(ids, ids, batch_size=5, verbose=0, return_dict=True)
+    assert result["accuracy"] == 1.0
+    assert result["teacher_forced_sequence_accuracy"] == 1.0
+    assert result["loss"] < 0.1
+    assert 1.0 < result["perplexity"] < 1.3

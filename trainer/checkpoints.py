@@ -1,0 +1,182 @@
+"""Checkpoints of a run: the last few with everything that training needs, and the best model.
+
+Variables are saved as named tensors, not as attributes of the Keras objects: `tf.train.Checkpoint` does
+not see layers that a Keras 3 model keeps in a list, and saves and restores it without them, silently.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+import tensorflow as tf
+
+from trainer.run_dir import RunDir
+from ut_keras.errors import UserError
+
+# What TensorFlow raises for files that are cut off, missing or of other bytes.
+_DAMAGED = (tf.errors.OpError, IndexError)
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+class Checkpoints:
+    """Saves and restores one run.
+
+    Args:
+        run: `RunDir`.
+        model, optimizer: both built.
+        keep: how many of the last checkpoints are kept.
+    """
+
+    def __init__(self, run, model, optimizer, keep=3):
+        self._run = run
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+        weights = model_variables(model)
+        slots = {f"{index:04d}": variable.value for index, variable in enumerate(optimizer.variables)}
+        self._all = tf.train.Checkpoint(model=weights, optimizer=slots, step=self._step)
+        self._last = tf.train.CheckpointManager(self._all, str(run.path / "checkpoints"), keep, checkpoint_name="ckpt")
+        only_model = tf.train.Checkpoint(model=weights, step=self._step)
+        self._best = tf.train.CheckpointManager(only_model, str(run.path / "best"), 1, checkpoint_name="ckpt")
+
+    def restore_last(self):
+        """Restores the newest readable checkpoint and returns its step; 0 when the run has none.
+
+        Raises:
+            UserError: there are checkpoints and none of them can be read, or they are of another architecture.
+        """
+        paths = list(reversed(self._last.checkpoints))
+        for path in paths:
+            try:
+                _restore(self._all, path)
+            except _DAMAGED as error:
+                print(f"warning: checkpoint {path} is damaged ({_line(error)}); trying the one before", file=sys.stderr)
+            else:
+                return int(self._step.numpy())
+        if paths:
+            raise UserError(f"none of the checkpoints in {self._last.directory} can be read")
+        return 0
+
+    def save(self, step):
+        """Saves model, optimizer and step, and deletes the oldest checkpoint beyond `keep`."""
+        self._step.assign(step)
+        self._last.save(checkpoint_number=step)
+
+    def save_best(self, step, values):
+        """Saves the model if `values`, an evaluation, is better than every one before. Returns whether it was.
+
+        Better is a higher accuracy of single tokens (or classes), teacher-forced, on the development split;
+        where that is equal, a lower perplexity.
+        """
+        before = _best_values(self._run) if self._best.latest_checkpoint else None
+        if before and _merit(values) <= _merit(before):
+            return False
+        self._step.assign(step)
+        self._best.save(checkpoint_number=step)
+        self._run.write("best.json", json.dumps({"step": step, **values}, indent=2) + "\n")
+        return True
+
+
+def restore_model(run, model, checkpoint="best"):
+    """Restores the weights of `model` from a run and returns the step at which they were saved.
+
+    Args:
+        run: `RunDir`.
+        model: built.
+        checkpoint: "best", "last", or the path of a checkpoint. Where no evaluation was made,
+            "best" is the last one, which is said on standard error.
+
+    Raises:
+        UserError: no such checkpoint, damaged, or of another architecture.
+    """
+    path = find_checkpoint(run, checkpoint)
+    step = tf.Variable(-1, dtype=tf.int64, trainable=False)
+    try:
+        _restore(tf.train.Checkpoint(model=model_variables(model), step=step), path, ignore="optimizer/")
+    except _DAMAGED as error:
+        raise UserError(f"checkpoint {path} is damaged: {_line(error)}") from None
+    return int(step.numpy())
+
+
+def warm_start(model, source):
+    """Gives `model` the weights of another run: `source` is its directory (its best weights) or a checkpoint's path."""
+    if RunDir.exists(source):
+        restore_model(RunDir.open(source), model)
+    else:
+        restore_model(None, model, source)
+
+
+def find_checkpoint(run, checkpoint):
+    """Returns the path that "best", "last" or a path means; UserError when there is no such checkpoint."""
+    if checkpoint in ("best", "last"):
+        path = tf.train.latest_checkpoint(str(run.path / ("best" if checkpoint == "best" else "checkpoints")))
+        if path is None and checkpoint == "best":
+            path = tf.train.latest_checkpoint(str(run.path / "checkpoints"))
+            if path:
+                print(f"{run.path} holds no evaluation: taking its last checkpoint as the best", file=sys.stderr)
+        if path is None:
+            raise UserError(f"{run.path} holds no checkpoint yet")
+        return path
+    path = str(pathlib.Path(checkpoint).expanduser())
+    path = path.removesuffix(".index")
+    if pathlib.Path(path).is_dir():
+        return tf.train.latest_checkpoint(path) or _missing(path)
+    return path if pathlib.Path(path + ".index").is_file() else _missing(path)
+
+
+def _missing(path):
+    raise UserError(f"there is no checkpoint {path}; name best, last, or a path such as DIR/checkpoints/ckpt-1000")
+
+
+def model_variables(model):
+    """Returns {name: tf.Variable} of a model, in its own order: "007/body/self_attention/q".
+
+    The seed of its random numbers is left out: training derives its own from the step. Numbers that Keras adds
+    to a name are dropped: they count how often a process has built such a layer.
+    """
+    weights = [variable for variable in model.variables if not variable.path.endswith("seed_generator_state")]
+    paths = [re.sub(r"_\d+(?=/|$)", "", variable.path) for variable in weights]
+    return {f"{index:03d}/{path}": weights[index].value for index, path in enumerate(paths)}
+
+
+def _restore(checkpoint, path, ignore="\0"):
+    """Restores every variable of `checkpoint`, or none: UserError where names or shapes differ."""
+    ours = {name: variable.shape.as_list() for name, variable in _named(checkpoint).items()}
+    saved = {
+        name.removesuffix(_SUFFIX): shape
+        for name, shape in tf.train.list_variables(path)
+        if name.endswith(_SUFFIX) and not name.startswith((ignore, "save_counter"))
+    }
+    for name in sorted(ours.keys() | saved.keys()):
+        if ours.get(name) != saved.get(name):
+            raise UserError(
+                f"checkpoint {path} is of another architecture: {name.replace('.S', '/')} is "
+                f"{saved.get(name, 'missing')} there and {ours.get(name, 'missing')} here"
+            )
+    checkpoint.restore(path).expect_partial()
+
+
+def _named(checkpoint):
+    found = {}
+    for part in ("model", "optimizer", "step"):
+        value = getattr(checkpoint, part, None)
+        if isinstance(value, tf.Variable):
+            found[part] = value
+        elif value is not None:
+            found.update({f"{part}/{name.replace('/', '.S')}": variable for name, variable in value.items()})
+    return found
+
+
+def _best_values(run):
+    path = run.path / "best.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _merit(values):
+    def find(metric):
+        return next(value for key, value in values.items() if key.startswith("dev/") and key.endswith("/" + metric))
+
+    return find("accuracy"), -find("log_perplexity")
+
+
+def _line(error):
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,94 @@
+"""What each command does with its flags. TensorFlow is imported only after names and directories were checked."""
+
+import pathlib
+import sys
+
+from trainer import config
+from trainer.quiet import import_tensorflow
+from trainer.run_dir import RunDir
+from ut_keras.errors import UsageError
+from ut_keras.hparams import parse_assignments
+from ut_keras.registry import near_names
+
+
+def train(arguments):
+    """Trains, and goes on where an earlier start of the same command stopped."""
+    resolved = config.resolve(arguments)
+    if arguments.schedule == "evaluate":
+        return _evaluate(resolved.output_dir, "best", "test", arguments.data_dir, arguments.manual_dir)
+    import_tensorflow()
+    from trainer import loop
+
+    return loop.train(resolved)
+
+
+def evaluate(arguments):
+    """Scores a run and prints one line per metric."""
+    return _evaluate(
+        arguments.output_dir,
+        arguments.checkpoint,
+        arguments.split,
+        arguments.data_dir,
+        arguments.manual_dir,
+        arguments.lengths or (),
+        arguments.limit,
+    )
+
+
+def decode(arguments):
+    """Answers lines."""
+    extra_length, batch_size = arguments.extra_length, arguments.decode_batch_size
+    for name, value in parse_assignments(",".join(arguments.decode_hparams or []), "--decode_hparams").items():
+        known = ("extra_length", "batch_size")
+        if name not in known:
+            raise UsageError(f"--decode_hparams has no {name!r}{near_names(name, known)}")
+        if not value.isdecimal():
+            raise UsageError(f"--decode_hparams: {name}={value!r} is not an integer")
+        extra_length, batch_size = (int(value), batch_size) if name == "extra_length" else (extra_length, int(value))
+    RunDir.open(arguments.output_dir)
+    import_tensorflow()
+    from trainer import decode, load
+
+    decode.decode(
+        load(arguments.output_dir, arguments.checkpoint),
+        arguments.decode_from_file,
+        arguments.decode_to_file,
+        batch_size,
+        extra_length,
+        arguments.with_scores,
+        arguments.with_ponder,
+    )
+    return 0
+
+
+def export(arguments):
+    """Writes a SavedModel and prints where it is."""
+    RunDir.open(arguments.output_dir)
+    import_tensorflow()
+    from trainer import export, load
+
+    print(export.export(load(arguments.output_dir, arguments.checkpoint), arguments.export_dir))
+    return 0
+
+
+def datagen(arguments):
+    """Prepares a problem's data."""
+    problem = config.find_problem(arguments)
+    import_tensorflow()
+    problem.prepare(arguments.data_dir, arguments.manual_dir)
+    for split in problem.splits:
+        print(f"{split}  {len(problem.split(split))}")
+    return 0
+
+
+def _evaluate(output_dir, checkpoint, split, data_dir, manual_dir, lengths=(), limit=None):
+    settings = RunDir.open(output_dir).settings
+    import_tensorflow()
+    from trainer import evaluate, load, report
+
+    loaded = load(output_dir, checkpoint)
+    if not lengths:  # strings of chosen lengths are made, not read
+        loaded.problem.prepare(data_dir or settings["data_dir"], manual_dir or settings["manual_dir"])
+    print(f"{pathlib.Path(output_dir)}: step {loaded.step}", file=sys.stderr)
+    report.publish(loaded, evaluate.evaluate(loaded, split, lengths, limit))
+    return 0

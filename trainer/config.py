@@ -1,0 +1,175 @@
+"""From flags to a checked configuration of one training run. Standard library only: no TensorFlow."""
+
+import dataclasses
+import pathlib
+
+from trainer.run_dir import RunDir, refuse_foreign
+from ut_keras import registry
+from ut_keras.errors import UsageError, UserError
+from ut_keras.hparams import HParams, parse_assignments
+from ut_keras.registry import near_names
+
+# Hparams that a run may change when it goes on: they shape how it learns, not what it is.
+RECIPE = (
+    "layer_prepostprocess_dropout attention_dropout relu_dropout remat position_start_range act_loss_weight "
+    "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon learning_rate "
+    "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps clip_grad_norm weight_decay "
+    "label_smoothing batch_size use_fixed_batch_size train_steps eval_every"
+).split()
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """What one training run does.
+
+    Attributes:
+        problem: registered name.
+        problem_args: dict of the problem's arguments, all of them.
+        hparams_set: name of the set that `hparams` started from.
+        hparams: the effective HParams; train_steps and eval_every are in it.
+        output_dir: pathlib.Path of the run directory.
+        data_dir, manual_dir, usr_dir, warm_start_from: str or None.
+        seed: seed of weights, data order and dropout.
+        strategy: "auto", "one_device", "mirrored".
+        mixed_precision: "none" or the name of a Keras dtype policy.
+        jit_compile: compile forward and backward pass with XLA.
+        evaluate: evaluate while and after training.
+        log_every: updates between progress lines.
+        keep_checkpoints: how many of the last checkpoints are kept.
+    """
+
+    problem: str
+    problem_args: dict
+    hparams_set: str
+    hparams: HParams
+    output_dir: pathlib.Path
+    data_dir: str | None = None
+    manual_dir: str | None = None
+    usr_dir: str | None = None
+    warm_start_from: str | None = None
+    seed: int = 0
+    strategy: str = "auto"
+    mixed_precision: str = "none"
+    jit_compile: bool = False
+    evaluate: bool = True
+    log_every: int = 100
+    keep_checkpoints: int = 3
+
+    def settings(self):
+        """Returns what run.json remembers of this configuration."""
+        return {
+            "problem": self.problem,
+            "problem_args": self.problem_args,
+            "hparams_set": self.hparams_set,
+            "usr_dir": _absolute(self.usr_dir),
+            "data_dir": _absolute(self.data_dir),
+            "manual_dir": _absolute(self.manual_dir),
+            "seed": self.seed,
+            "mixed_precision": self.mixed_precision,
+        }
+
+
+def resolve(arguments):
+    """Returns the TrainConfig of parsed `train` flags, checked against the run that --output_dir may hold.
+
+    Raises:
+        UsageError: a name or value is wrong, or belongs to another model.
+        UserError: the run directory is of another problem, seed or architecture, or holds other files.
+    """
+    problem = find_problem(arguments)
+    set_name = arguments.hparams_set or problem.default_hparams_set
+    hparams = registry.hparams_sets.get(set_name)()
+    hparams = choose_model(hparams, set_name, arguments.model)
+    refuse_misfit(hparams.model, problem)
+    changes = parse_assignments(",".join(arguments.hparams or []), "--hparams")
+    if "model" in changes:
+        raise UsageError(f"--hparams: the model is chosen by its own flag, --model={changes['model']}")
+    hparams = hparams.override(changes)
+    steps = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every}
+    hparams = hparams.override({name: value for name, value in steps.items() if value})
+    if arguments.strategy in ("multi_worker", "tpu"):
+        raise UsageError(f"--strategy={arguments.strategy}: this version has auto, one_device and mirrored")
+    config = TrainConfig(
+        problem=arguments.problem,
+        problem_args=problem.args,
+        hparams_set=set_name,
+        hparams=hparams,
+        output_dir=pathlib.Path(arguments.output_dir or f"runs/{arguments.problem}-{set_name}").expanduser(),
+        data_dir=arguments.data_dir,
+        manual_dir=arguments.manual_dir,
+        usr_dir=arguments.usr_dir,
+        warm_start_from=arguments.warm_start_from,
+        seed=arguments.seed or 0,
+        strategy=arguments.strategy,
+        mixed_precision=arguments.mixed_precision,
+        jit_compile=arguments.jit_compile,
+        evaluate=arguments.schedule != "train",
+        log_every=arguments.log_every,
+        keep_checkpoints=arguments.keep_checkpoints,
+    )
+    if not RunDir.exists(config.output_dir):
+        refuse_foreign(config.output_dir)
+        return config
+    run = RunDir.open(config.output_dir)
+    if arguments.seed is None:
+        config = dataclasses.replace(config, seed=run.settings["seed"])
+    refuse_other_run(config, run)
+    return config
+
+
+def find_problem(arguments):
+    """Returns the problem that --problem and --problem_args name; not prepared."""
+    import problems
+
+    given = parse_assignments(",".join(arguments.problem_args or []), "--problem_args")
+    return problems.get(arguments.problem, **given)
+
+
+def family(model):
+    """Returns the family of a model's name: its hparams sets serve all of the family."""
+    families = ("universal_transformer", "transformer", "lstm_seq2seq")
+    return next((name for name in families if model.startswith(name)), model)
+
+
+def choose_model(hparams, set_name, model):
+    """Returns `hparams` for `model`; UsageError when the set belongs to another family of models."""
+    if model is None:
+        return hparams
+    if model not in registry.models:
+        registry.models.get(model)
+    if family(model) == family(hparams.model):
+        return hparams.override({"model": model}, source="--model")
+    sets = registry.hparams_sets
+    fitting = [name for name in sets.names() if family(sets.get(name)().model) == family(model)]
+    near = near_names(set_name, fitting).replace("; near names: ", "").split(", ")[0] or next(iter(fitting), None)
+    way_out = f"; add --hparams_set={near}" if near else ""
+    raise UsageError(f"--model={model}: hparams set {set_name!r} is for {hparams.model}{way_out}")
+
+
+def refuse_misfit(model, problem):
+    """UsageError when the kind of model cannot learn the kind of problem (the model itself checks the rest)."""
+    encoder = model.endswith("_encoder")
+    if encoder != (problem.target == "class"):
+        kind = "one class per example" if problem.target == "class" else "sequences"
+        fitting = f"{family(model)}{'' if encoder else '_encoder'}"
+        way_out = f"; use --model={fitting}" if fitting in registry.models else ""
+        raise UsageError(f"model {model!r} does not fit {problem.name}, which has {kind}{way_out}")
+
+
+def refuse_other_run(config, run):
+    """UserError when `config` cannot go on with `run`: each message names both values."""
+    pairs = {key: (run.settings[key], getattr(config, key)) for key in ("problem", "seed", "mixed_precision")}
+    if run.settings["problem"] == config.problem:
+        old, new = run.settings["problem_args"], config.problem_args
+        pairs |= {key: (old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())}
+    changed = run.hparams.differences(config.hparams)
+    pairs |= {name: values for name, values in changed.items() if name not in RECIPE}
+    for key, (old, new) in pairs.items():
+        if old != new:
+            raise UserError(
+                f"{run.path} holds a run with {key}={old}, not {key}={new}: repeat that or choose another --output_dir"
+            )
+
+
+def _absolute(path):
+    return path and str(pathlib.Path(path).expanduser().resolve())

@@ -1,0 +1,169 @@
+"""The run directory: everything that later commands need, in one place. Standard library only.
+
+hparams.json     the effective hyperparameters
+problem.json     the problem's name, arguments and vocabularies (written by the problem)
+run.json         how the run was started: set, seed, precision, versions; written last
+checkpoints/     the last checkpoints: model, optimizer, step
+best/            the model as it was at the best evaluation, and that evaluation
+tb/              TensorBoard events
+metrics.jsonl    one JSON object per progress line and per evaluation
+eval.json, decodes.txt, ponder.png    the final report
+"""
+
+import functools
+import json
+import os
+import pathlib
+import shutil
+
+from ut_keras import registry
+from ut_keras.errors import UserError
+from ut_keras.hparams import HParams
+
+
+class RunDir:
+    """A run in a directory; made by `create` or `open`.
+
+    Attributes:
+        path: pathlib.Path of the directory.
+        settings: dict, the content of run.json.
+        hparams: the run's HParams.
+    """
+
+    def __init__(self, path, settings, hparams):
+        self.path = pathlib.Path(path)
+        self.settings = settings
+        self.hparams = hparams
+        self._discard = None
+
+    @staticmethod
+    def exists(path):
+        """Returns whether `path` holds a run that `open` can open."""
+        return (pathlib.Path(path) / "run.json").is_file()
+
+    @classmethod
+    def open(cls, path):
+        """Opens the run in `path`; UserError when there is none or a file of it is damaged."""
+        path = pathlib.Path(path)
+        if not path.is_dir():
+            raise UserError(f"there is no run directory {path}")
+        if not cls.exists(path):
+            raise UserError(f"{path} is not a run directory: it has no run.json")
+        settings = _read_json(path / "run.json")
+        hparams = _read_json(path / "hparams.json")
+        try:
+            return cls(path, settings, HParams.from_json(json.dumps(hparams)))
+        except ValueError as error:
+            raise UserError(f"{path / 'hparams.json'}: {error}") from None
+
+    @classmethod
+    def create(cls, path, hparams, problem, settings):
+        """Makes `path` a run directory.
+
+        Args:
+            path: a directory that passes `refuse_foreign`.
+            hparams: the effective HParams.
+            problem: a prepared problem; its `save(path)` is called.
+            settings: dict for run.json.
+        """
+        path = pathlib.Path(path)
+        refuse_foreign(path)
+        run = cls(path, settings, hparams)
+        run._discard = "content" if path.exists() else "directory"
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            problem.save(path)
+            run.write("hparams.json", hparams.to_json())
+            run.update(settings)
+        except BaseException:
+            run.discard()
+            raise
+        return run
+
+    @functools.cached_property
+    def problem(self):
+        """The problem that the run is of, with its vocabularies; not prepared: it has no data."""
+        import problems
+        from trainer.cli import import_user_code
+
+        if self.settings["usr_dir"] and self.settings["problem"] not in registry.problems:
+            import_user_code(self.settings["usr_dir"])
+        return problems.load(self.path)
+
+    def keep(self):
+        """Says that the run has produced something: `discard` then does nothing."""
+        self._discard = None
+
+    def discard(self):
+        """Removes what `create` made, unless `keep` was called; does nothing to a run that was opened."""
+        if self._discard == "directory":
+            shutil.rmtree(self.path, ignore_errors=True)
+        elif self._discard == "content":
+            for entry in _visible(self.path):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def update(self, settings, hparams=None):
+        """Writes changed settings, and hparams where given."""
+        if hparams is not None and hparams != self.hparams:
+            self.hparams = hparams
+            self.write("hparams.json", hparams.to_json())
+        self.settings = dict(settings)
+        self.write("run.json", json.dumps(self.settings, indent=2, sort_keys=True) + "\n")
+
+    def write(self, name, text):
+        """Writes a text file of the run: all of it or nothing."""
+        temporary = self.path / f".{name}.part"
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, self.path / name)
+
+    def log_metrics(self, step, values):
+        """Appends one line to metrics.jsonl: "step" and then `values`, a dict of numbers."""
+        with open(self.path / "metrics.jsonl", "a", encoding="utf-8", newline="\n") as file:
+            file.write(json.dumps({"step": step, **values}) + "\n")
+
+    def metrics(self):
+        """Returns the lines of metrics.jsonl as dicts; a line that was cut off is left out."""
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [line for line in map(_parse_line, lines) if line]
+
+    def rewind_metrics(self, step):
+        """Drops the lines after `step`: those of updates that were lost with the process and are made again."""
+        lines = [line for line in self.metrics() if line["step"] <= step]
+        if (self.path / "metrics.jsonl").exists():
+            self.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def refuse_foreign(path):
+    """UserError when `path` is a file, or a directory with files of which no run can be sure that they are its own."""
+    path = pathlib.Path(path)
+    if path.exists() and not path.is_dir():
+        raise UserError(f"--output_dir={path} is a file")
+    foreign = [entry.name for entry in _visible(path) if entry.name not in ("hparams.json", "problem.json")]
+    if foreign and not RunDir.exists(path):
+        raise UserError(
+            f"--output_dir={path} holds {sorted(foreign)[0]} and is not a run directory; choose an empty or a new one"
+        )
+
+
+def _visible(path):
+    return [entry for entry in path.iterdir() if not entry.name.startswith(".")] if path.is_dir() else []
+
+
+def _parse_line(line):
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _read_json(path):
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} is not a run directory: it has no {path.name}") from None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} is damaged: it does not hold a JSON object")
+    return value
