@@ -54,6 +54,8 @@ class Algorithmic(Problem):
             sizes=tuple((split, self.args[f"{split}_size"]) for split in self.splits),
             seed=self.args["seed"],
         )
+        if task == "reverse":
+            self.default_hparams_set = "universal_transformer_reverse"
         vocabulary = SymbolVocabulary(self._task.symbols)
         self.vocabularies = {"inputs": vocabulary, "targets": vocabulary}
 

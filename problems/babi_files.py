@@ -6,6 +6,7 @@ question about all statements above it in its story.
 """
 
 import bz2
+import collections
 import contextlib
 import dataclasses
 import gzip
@@ -166,6 +167,9 @@ def read_splits(source, tasks, size, dev_percent, seed):
 
     Returns:
         Examples {"task": int, "story": statements joined by LF, "question": str, "answer": str}.
+
+    Raises:
+        UserError: a file is missing or broken, or too small for three splits.
     """
     files = source.read(size, file_names(tasks))
     splits = {"train": [], "dev": [], "test": []}
@@ -177,6 +181,9 @@ def read_splits(source, tasks, size, dev_percent, seed):
             splits["dev" if statements in held_out else "train"] += questions
         for _, questions in parse(files[test_name], test_name, task):
             splits["test"] += questions
+    for name, examples in splits.items():
+        if not examples:
+            raise UserError(f"{source.path}: its files leave no question for the {name} split")
     return splits
 
 
@@ -190,7 +197,7 @@ def parse(data, name, task):
     for number, line in enumerate(textio.read_lines(io.BytesIO(data), name), 1):
         index, _, text = line.partition(" ")
         fields = text.split("\t")
-        if not index.isdigit() or not fields[0].strip() or len(fields) == 2 and not fields[1].strip():
+        if not index.isdigit() or not fields[0].strip() or len(fields) > 1 and not fields[1].strip():
             raise UserError(f"{name}: line {number} is neither a statement nor a question with answer: {line[:60]!r}")
         if int(index) == 1:
             statements, questions = [], []
@@ -207,6 +214,13 @@ def parse(data, name, task):
 
 
 def _draw(stories, percent, rng):
-    distinct = sorted(set(stories))
-    count = max(1, round(len(distinct) * percent / 100))
-    return {distinct[i] for i in rng.permutation(len(distinct))[:count]}
+    """Returns the set of distinct stories that make up `percent` of all, as nearly as their repetitions allow."""
+    repetitions = collections.Counter(stories)
+    distinct = sorted(repetitions)
+    target, count, drawn = max(1, round(len(stories) * percent / 100)), 0, set()
+    for index in rng.permutation(len(distinct)):
+        story = distinct[index]
+        if count + repetitions[story] <= target:
+            drawn.add(story)
+            count += repetitions[story]
+    return drawn

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 from absl import logging as absl_logging
 
-from problems import algorithmic_strings, babi_files
+from problems import algorithmic_strings, babi_files, packed
 from ut_keras.errors import UserError
 
 _TIMEOUT_SECONDS = 20
@@ -113,15 +113,19 @@ def prepare(builder_class, config, root):
     made_root = not root.exists()
     try:
         with _quiet():
-            builder = builder_class(config=config, data_dir=str(root), file_format="tfrecord")
-            if builder.is_prepared():
-                return builder
-            start = time.monotonic()
-            print(f"preparing {builder.info.full_name} in {root} ...", file=sys.stderr, flush=True)
-            builder.download_and_prepare()
-        print(f"prepared in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+            builder = _builder(builder_class, config, root)
+            if not builder.is_prepared():
+                start = time.monotonic()
+                print(f"preparing {builder.info.full_name} in {root} ...", file=sys.stderr, flush=True)
+                packed.remove_stale(pathlib.Path(builder.data_path).parent, "incomplete.*")
+                builder.download_and_prepare()
+                print(f"prepared in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
     except OSError as error:
-        raise UserError(f"cannot prepare data in {root}: {error.strerror or error}") from None
+        with _quiet():
+            builder = _builder(builder_class, config, root)
+        # Another process may have put the same data there in the meantime.
+        if not builder.is_prepared():
+            raise UserError(f"cannot prepare data in {root}: {error.strerror or error}") from None
     finally:
         _remove_empty(root, builder_class.name, config.name, made_root)
     return builder
@@ -155,6 +159,10 @@ def require_url(url):
             pass
     except OSError as error:
         raise _no_download(url, getattr(error, "reason", None) or error) from None
+
+
+def _builder(builder_class, config, root):
+    return builder_class(config=config, data_dir=str(root), file_format="tfrecord")
 
 
 def _from_download(dl_manager, url, read):
@@ -195,7 +203,7 @@ def _quiet():
 
 def _remove_empty(root, dataset, config, made_root):
     """Removes the directories that tensorflow-datasets left empty, as it does after an error."""
-    names = ["downloads/extracted", "downloads", f"{dataset}/{config}", dataset]
+    names = ["downloads/extracted", f"downloads/{dataset}", "downloads", f"{dataset}/{config}", dataset]
     for directory in [root / name for name in names] + [root] * made_root:
         with contextlib.suppress(OSError):
             directory.rmdir()

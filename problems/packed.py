@@ -7,6 +7,7 @@ every setting that shaped it: an interrupted packing is never used, and changed 
 an old one.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -116,6 +117,19 @@ class PackedSplit:
                 digest.update(np.ascontiguousarray(feature.lengths))
         return digest.hexdigest()
 
+    def padded(self, count=None):
+        """Returns {"inputs": array, "targets": array} of the first `count` examples (None: all), for Keras `fit`.
+
+        Inputs are [N, L] or [N, S, W] int32 and targets [N, M] int32, padded with 0 to their longest.
+        """
+        indices = np.arange(len(self) if count is None else min(count, len(self)))
+        features = {"inputs": self.inputs, "targets": self.targets}
+        return {
+            name: packed.gather(indices, int(packed.lengths[: len(indices)].max(initial=0)))
+            for name, packed in features.items()
+            if packed is not None
+        }
+
     def example(self, index):
         """Returns {"inputs": ids, "targets": ids} of one example, without padding."""
         example = {"targets": self.targets[index]}
@@ -151,9 +165,17 @@ def open_or_pack(parent, name, settings, make):
     return {split: _open(directory, split, entry) for split, entry in meta["splits"].items()}, meta["extra"]
 
 
+def remove_stale(parent, pattern):
+    """Removes the directories that match `pattern` and are old; a younger one may belong to a process at work."""
+    for path in parent.glob(pattern):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(path)
+
+
 def _write(directory, splits, meta):
     directory.parent.mkdir(parents=True, exist_ok=True)
-    _remove_stale(directory)
+    remove_stale(directory.parent, f"{directory.name}.incomplete.*")
     temporary = pathlib.Path(tempfile.mkdtemp(prefix=f"{directory.name}.incomplete.", dir=directory.parent))
     try:
         temporary.chmod(0o755)
@@ -207,10 +229,3 @@ def _complete(directory):
         return all((directory / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, KeyError):
         return False
-
-
-def _remove_stale(directory):
-    for path in directory.parent.glob(f"{directory.name}.incomplete.*"):
-        # A younger one may belong to a process that is at work.
-        if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)

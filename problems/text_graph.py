@@ -37,11 +37,13 @@ class SymbolEncoder(tf.Module):
     def __call__(self, lines):
         text = tf.strings.regex_replace(lines, f"[{BLANKS}]", "")
         symbols = tf.strings.unicode_split(text, "UTF-8", errors="replace")
-        ids = symbols.with_flat_values(self._table.lookup(symbols.flat_values))
-        known = tf.reduce_all(ids != _UNKNOWN, axis=1) & (ids.row_lengths() > 0)
-        end = tf.fill([ids.nrows(), 1], EOS)
-        padded = tf.concat([ids, end], axis=1).to_tensor(PAD)
-        return tf.where(known[:, None], padded, PAD)
+        ids = self._table.lookup(symbols.flat_values)
+        accepted = tf.reduce_all(symbols.with_flat_values(ids != _UNKNOWN), axis=1) & (symbols.row_lengths() > 0)
+        kept = _of_lines(ids, symbols.value_rowids(), accepted)
+        ends = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.math.count_nonzero(accepted)], EOS), tf.cast(accepted, tf.int64)
+        )
+        return _at_least_one(tf.concat([kept, ends], axis=1).to_tensor(PAD))
 
 
 class StoryEncoder(tf.Module):
@@ -76,15 +78,11 @@ class StoryEncoder(tf.Module):
         words = tf.ragged.boolean_mask(words, spoken)
         ids = words.with_flat_values(self._table.lookup(words.flat_values))
         good = tf.reduce_all(ids != _UNKNOWN, axis=1) & (ids.row_lengths() <= self._words_per_sentence)
-        rows = ids.to_tensor(PAD, shape=[None, self._words_per_sentence])
         count = tf.shape(lines, tf.int64)[0]
-        story = tf.RaggedTensor.from_value_rowids(rows, lines_of, count)
-        known = tf.reduce_all(tf.RaggedTensor.from_value_rowids(good, lines_of, count), axis=1)
-        story = story[:, -self._max_sentences :]
-        padded = story.to_tensor(PAD, shape=[None, None, self._words_per_sentence])
-        padded = tf.where(known[:, None, None], padded, PAD)
-        # At least one row, so that a batch of empty lines has a shape that a model takes.
-        return tf.pad(padded, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(padded)[1])], [0, 0]])
+        accepted = tf.reduce_all(tf.RaggedTensor.from_value_rowids(good, lines_of, count), axis=1)
+        rows = ids.to_tensor(PAD, shape=[None, self._words_per_sentence])
+        kept = _of_lines(rows, lines_of, accepted)[:, -self._max_sentences :]
+        return _at_least_one(kept.to_tensor(PAD, shape=[None, None, self._words_per_sentence]))
 
 
 class SequenceDecoder(tf.Module):
@@ -133,6 +131,26 @@ class ClassDecoder(tf.Module):
 
     def __call__(self, ids):
         return tf.gather(tf.constant(self._entries), tf.reshape(tf.cast(ids, tf.int32), [-1]))
+
+
+def _of_lines(values, lines_of, accepted):
+    """Returns the ragged rows of `values`, empty for lines that are not accepted: they do not widen the batch.
+
+    Args:
+        values: [n, ...], what all lines hold.
+        lines_of: [n] int64, the line of each value, ascending.
+        accepted: [B] bool.
+    """
+    chosen = tf.gather(accepted, lines_of)
+    return tf.RaggedTensor.from_value_rowids(
+        tf.boolean_mask(values, chosen), tf.boolean_mask(lines_of, chosen), tf.size(accepted, tf.int64)
+    )
+
+
+def _at_least_one(padded):
+    """Returns [B, L, ...] with L of 1 where it was 0: a batch of empty lines has a shape that a model takes."""
+    missing = tf.maximum(0, 1 - tf.shape(padded)[1])
+    return tf.pad(padded, [[0, 0], [0, missing]] + [[0, 0]] * (len(padded.shape) - 2))
 
 
 def _table(vocabulary):

@@ -22,7 +22,7 @@ def rng():
 
 @pytest.fixture(autouse=True)
 def _fresh_keras():
-    """Undoes what a test did to the global policy and the layer names; imports nothing."""
+    """Undoes what a test did to the global dtype policy; imports nothing itself."""
     yield
     keras = sys.modules.get("keras")
     if keras:

@@ -126,7 +126,7 @@ def block(x, layer, memory=None):
 
 
 def _array(variable):
-    return np.array(variable, dtype=float)
+    return variable.numpy().astype(float)
 
 
 def act_weights(probabilities, max_steps, threshold, pays):

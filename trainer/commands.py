@@ -1,6 +1,5 @@
 """What each command does with its flags. TensorFlow is imported only after names and directories were checked."""
 
-import pathlib
 import sys
 
 from trainer import config
@@ -42,15 +41,21 @@ def decode(arguments):
         known = ("extra_length", "batch_size")
         if name not in known:
             raise UsageError(f"--decode_hparams has no {name!r}{near_names(name, known)}")
-        if not value.isdecimal():
-            raise UsageError(f"--decode_hparams: {name}={value!r} is not an integer")
+        if not value.isdecimal() or (name == "batch_size" and int(value) == 0):
+            raise UsageError(f"--decode_hparams: {name}={value!r} is not a positive integer")
         extra_length, batch_size = (int(value), batch_size) if name == "extra_length" else (extra_length, int(value))
-    RunDir.open(arguments.output_dir)
-    import_tensorflow()
-    from trainer import decode, load
+    problem = RunDir.open(arguments.output_dir).problem
+    from trainer import decode
+
+    def load_run():
+        import_tensorflow()
+        from trainer import load
+
+        return load(arguments.output_dir, arguments.checkpoint)
 
     decode.decode(
-        load(arguments.output_dir, arguments.checkpoint),
+        problem,
+        load_run,
         arguments.decode_from_file,
         arguments.decode_to_file,
         batch_size,
@@ -82,13 +87,16 @@ def datagen(arguments):
 
 
 def _evaluate(output_dir, checkpoint, split, data_dir, manual_dir, lengths=(), limit=None):
-    settings = RunDir.open(output_dir).settings
+    run = RunDir.open(output_dir)
+    if split not in run.problem.splits:
+        raise UsageError(f"{run.problem.name} has no split {split!r}; it has {', '.join(run.problem.splits)}")
     import_tensorflow()
     from trainer import evaluate, load, report
 
     loaded = load(output_dir, checkpoint)
     if not lengths:  # strings of chosen lengths are made, not read
-        loaded.problem.prepare(data_dir or settings["data_dir"], manual_dir or settings["manual_dir"])
-    print(f"{pathlib.Path(output_dir)}: step {loaded.step}", file=sys.stderr)
+        manual_dir = manual_dir or run.settings.get("manual_dir")
+        loaded.problem.prepare(data_dir or run.settings.get("data_dir"), manual_dir)
+    print(f"{run.path}: the weights of step {loaded.step}", file=sys.stderr, flush=True)
     report.publish(loaded, evaluate.evaluate(loaded, split, lengths, limit))
     return 0

@@ -9,6 +9,7 @@ import typing
 
 import numpy as np
 
+from problems import textio
 from ut_keras.errors import UserError
 
 
@@ -51,8 +52,13 @@ def decode_lines(loaded, lines, batch_size=32, extra_length=None, with_ponder=Fa
     Raises:
         UserError: a line cannot be encoded; the message names its number (from 1) and the token.
     """
-    inputs = [_encode(loaded.problem, line, number, source) for number, line in enumerate(lines, 1)]
+    inputs = encode_lines(loaded.problem, lines, source)
     return answer_ids(loaded, inputs, batch_size, extra_length, with_ponder)
+
+
+def encode_lines(problem, lines, source="line"):
+    """Returns the ids of every line; raises as `decode_lines`. Needs no model and no TensorFlow."""
+    return [_encode(problem, line, number, source) for number, line in enumerate(lines, 1)]
 
 
 def answer_ids(loaded, inputs, batch_size=32, extra_length=None, with_ponder=False):
@@ -101,7 +107,8 @@ def _limit(problem, length, extra_length):
 
 
 def decode(
-    loaded,
+    problem,
+    load,
     from_file=None,
     to_file=None,
     batch_size=32,
@@ -113,12 +120,18 @@ def decode(
 
     Writes one line for each line read: the answer, or, with scores or ponder times, one JSON object
     {"input", "output", "score", "ponder_times"}. A file is written to a temporary name and renamed.
-    """
-    from problems import textio
 
+    Args:
+        problem: the run's problem, which reads all lines before a model is loaded.
+        load: function () -> `Loaded`.
+        from_file: None: standard input.
+        to_file: None: standard output.
+        batch_size, extra_length: as for `decode_lines`.
+        with_scores, with_ponder: write JSON with these.
+    """
     lines = list(textio.read_lines(from_file or sys.stdin.buffer))
-    source = f"{from_file}, line" if from_file else "line"
-    answers = decode_lines(loaded, lines, batch_size, extra_length, with_ponder, source)
+    inputs = encode_lines(problem, lines, f"{from_file}, line" if from_file else "line")
+    answers = answer_ids(load(), inputs, batch_size, extra_length, with_ponder)
     if with_scores or with_ponder:
         written = [
             _as_json(line, answer, with_scores, with_ponder) for line, answer in zip(lines, answers, strict=True)

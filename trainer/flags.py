@@ -151,7 +151,7 @@ def _train_flags(parser):
 
 def _evaluate_flags(parser):
     _run_flags(parser)
-    parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="(default: test)")
+    parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test, ... (default: test)")
     parser.add_argument(
         "--lengths",
         type=lengths,

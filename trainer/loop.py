@@ -19,6 +19,7 @@ from trainer.run_dir import RunDir
 from trainer.step import make_optimizer, make_train_step
 from ut_keras.errors import UserError
 from ut_keras.models.build import build_model
+from ut_keras.models.flops import forward_flops
 
 TERMINATED = 128 + signal.SIGTERM
 INTERRUPTED = 128 + signal.SIGINT
@@ -154,9 +155,15 @@ def open_run(config, problem, model, log):
 def describe(log, config, problem, plan, model, strategy, step):
     """Says what is about to run: model, data, batches, devices."""
     hparams = config.hparams
+    lengths = problem.split("train").lengths.mean(axis=0).round().astype(int).tolist()
+    operations = forward_flops(hparams, problem.features, *lengths)
     log.say(f"{config.problem}, {hparams.model} ({config.hparams_set}): {model.count_params():,} parameters")
     log.say(
-        f"training examples: {plan.examples:,}; {plan.dropped:,} longer than max_length={hparams.max_length} dropped"
+        f"floating-point operations: {operations:,} in the forward pass of an example of mean length "
+        f"({lengths[0]} inputs, {lengths[1]} targets)"
+    )
+    log.say(
+        f"training examples: {plan.examples:,}; {plan.dropped:,} above max_length={hparams.max_length} were dropped"
     )
     unit = "examples" if hparams.use_fixed_batch_size else "tokens (source and target, padded)"
     rows, source, target = max(plan.shapes, key=lambda shape: shape[0] * (shape[1] + shape[2]))

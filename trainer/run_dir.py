@@ -86,8 +86,9 @@ class RunDir:
         import problems
         from trainer.cli import import_user_code
 
-        if self.settings["usr_dir"] and self.settings["problem"] not in registry.problems:
-            import_user_code(self.settings["usr_dir"])
+        usr_dir = self.settings.get("usr_dir")
+        if usr_dir and self.settings["problem"] not in registry.problems:
+            import_user_code(usr_dir)
         return problems.load(self.path)
 
     def keep(self):

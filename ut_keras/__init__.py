@@ -5,6 +5,8 @@ Nothing is imported until it is used: `import ut_keras` costs milliseconds.
 
 import importlib
 
+from ut_keras.backend import require_tensorflow
+
 __version__ = "0.1.0"
 
 _EXPORTS = {
@@ -26,6 +28,7 @@ __all__ = ["__version__", *_EXPORTS]
 
 def __getattr__(name):
     if name in _EXPORTS:
+        require_tensorflow()
         return getattr(importlib.import_module(_EXPORTS[name]), name)
     raise AttributeError(f"module 'ut_keras' has no attribute {name!r}")
 

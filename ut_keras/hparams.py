@@ -71,7 +71,7 @@ class HParams:
     position_start_index: str | None = _field(
         None, "none, random (one offset per sequence, in training) or step", _ATTENTIVE, (None, "random", "step")
     )
-    position_start_range: int = _field(400, "random offsets are drawn from 0 to this, exclusive (positions)", _ATTENTIVE)
+    position_start_range: int = _field(400, "random offsets are below this (positions)", _ATTENTIVE)
     position_step_length: str = _field(
         "true", "start index step uses the true or the padded length (T2T)", _UT, ("true", "padded")
     )
@@ -80,12 +80,10 @@ class HParams:
     )
     add_step_timing_signal: bool = _field(True, "add the step signal at every step", _UT)
     step_timing_signal_type: str = _field("learned", "step signal", _UT, ("learned", "sinusoid"))
-    add_or_concat_timing_signal: str = _field("add", "add the signals, or concatenate and project", _UT, ("add", "concat"))
+    add_or_concat_timing_signal: str = _field("add", "add signals, or concatenate and project", _UT, ("add", "concat"))
 
     # adaptive computation time
-    act_type: str = _field(
-        "basic", "halting form", _UT, ("basic", "accumulated", "global", "random", "frozen")
-    )
+    act_type: str = _field("basic", "halting form", _UT, ("basic", "accumulated", "global", "random", "frozen"))
     act_max_steps: int = _field(12, "most steps under act", _UT)
     act_epsilon: float = _field(0.01, "a position halts at 1 - this", _UT)
     act_halting_bias_init: float = _field(1.0, "initial bias of the halting unit", _UT)
@@ -104,7 +102,7 @@ class HParams:
     multiply_embedding_mode: str = _field(
         "sqrt_depth", "scale of looked-up embeddings", _ATTENTIVE, ("sqrt_depth", "none")
     )
-    use_target_space_embedding: bool = _field(False, "add a learned vector of the target space to the inputs", _ATTENTIVE)
+    use_target_space_embedding: bool = _field(False, "add a learned vector of the target space", _ATTENTIVE)
     target_space_id: int = _field(0, "row of that table (0 to 31)", _ATTENTIVE)
 
     # dropout
@@ -126,7 +124,7 @@ class HParams:
         "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", "factors of the schedule, joined by *"
     )
     learning_rate_warmup_steps: int = _field(8000, "steps of warm-up")
-    learning_rate_decay_steps: int = _field(5000, "steps of the factors linear_decay (the last ones), exp_decay, cosdecay")
+    learning_rate_decay_steps: int = _field(5000, "steps of linear_decay (the last ones), exp_decay, cosdecay")
     learning_rate_decay_rate: float = _field(1.0, "base of exp_decay")
     learning_rate_decay_staircase: bool = _field(False, "exp_decay goes down in steps")
     clip_grad_norm: float = _field(0.0, "clip gradients to this global norm; 0: never")
@@ -136,7 +134,7 @@ class HParams:
     # batches
     batch_size: int = _field(4096, "tokens (source and target, padded) in a global batch")
     use_fixed_batch_size: bool = _field(False, "batch_size counts examples instead")
-    max_length: int = _field(256, "longest sequence in training (tokens, end token included); longer are dropped and counted")
+    max_length: int = _field(256, "longest sequence in training (tokens, end token included)")
     train_steps: int = _field(250000, "training steps where --train_steps does not say")
     eval_every: int = _field(1000, "steps between evaluations where --eval_every does not say")
 
@@ -147,8 +145,8 @@ class HParams:
             raise UsageError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
         if (self.layer_preprocess_sequence == "n") != (self.layer_postprocess_sequence == "da"):
             raise UsageError(
-                f"layer_preprocess_sequence={self.layer_preprocess_sequence} with "
-                f"layer_postprocess_sequence={self.layer_postprocess_sequence}: pre-norm is n with da, post-norm is none with dan"
+                f"layer_preprocess_sequence={self.layer_preprocess_sequence} does not go with "
+                f"layer_postprocess_sequence={self.layer_postprocess_sequence}: pre-norm is n and da, post-norm none, dan"
             )
         if self.self_attention_type == "dot_product_relative" and self.max_relative_position < 1:
             raise UsageError("self_attention_type=dot_product_relative needs max_relative_position > 0")

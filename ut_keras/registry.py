@@ -89,7 +89,9 @@ class Registry:
 
 def near_names(name, names, count=3):
     """Returns "; near names: a, b" for the names most like `name`, or "" if none is like it."""
-    near = difflib.get_close_matches(str(name).lower(), list(names), n=count, cutoff=0.5)
+    names, name = list(names), str(name).lower()
+    begun = [other for other in names if name and other.startswith(name)]
+    near = [*begun, *difflib.get_close_matches(name, [n for n in names if n not in begun], n=count, cutoff=0.5)][:count]
     return f"; near names: {', '.join(near)}" if near else ""
 
 

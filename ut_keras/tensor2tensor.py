@@ -20,7 +20,22 @@ _MODELS = {
     "ut_enc": "universal_transformer_encoder",
     "transformer": "transformer",
 }
-_IGNORED = ("pos", "ffn_layer")
+# T2T's options that change what is computed, and their values that we compute.
+_COMPUTED = {
+    "recurrence_type": ("basic", "act"),
+    "mix_with_transformer": (None,),
+    "add_sru": (False,),
+    "pos": (None, "timing"),
+    "ffn_layer": ("dense_relu_dense",),
+    "norm_type": ("layer",),
+    "hard_attention_k": (0,),
+    "proximity_bias": (False,),
+    "causal_decoder_self_attention": (True,),
+    "attention_key_channels": (0,),
+    "attention_value_channels": (0,),
+    "num_encoder_layers": (0,),
+    "num_decoder_layers": (0,),
+}
 
 
 def hparams_from_t2t(config):
@@ -42,11 +57,10 @@ def hparams_from_t2t(config):
         for name, value in values.items()
         if name in fields and (not fields[name].metadata["models"] or model in fields[name].metadata["models"])
     }
-    recurrence = values.get("recurrence_type", "basic")
-    if recurrence not in ("basic", "act"):
-        raise UserError(f"recurrence_type={recurrence!r} of tensor2tensor is not supported")
-    if values.get("mix_with_transformer"):
-        raise UserError(f"mix_with_transformer={values['mix_with_transformer']!r} of tensor2tensor is not supported")
+    for name, computed in _COMPUTED.items():
+        if name in values and values[name] not in computed:
+            ours = ", ".join(repr(value) for value in computed)
+            raise UserError(f"{name}={values[name]!r} of tensor2tensor is not supported; supported: {ours}")
     parity = {}
     if model != "transformer":
         parity = {

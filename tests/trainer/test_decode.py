@@ -66,7 +66,7 @@ def test_a_token_outside_of_the_vocabulary_is_refused_with_its_line(copying):
 def test_file_to_file_makes_the_folder_and_keeps_the_number_of_lines(copying, tmp_path, capsys):
     source, target = tmp_path / "in.txt", tmp_path / "new" / "folder" / "out.txt"
     source.write_bytes("\ufeff1 2\n\n3\r\n4 5".encode())
-    decode(copying, str(source), str(target))
+    decode(copying.problem, lambda: copying, str(source), str(target))
     assert target.read_bytes() == b"1 2\n\n3\n4 5\n"
     shown = capsys.readouterr()
     assert shown.out == "" and str(target) in shown.err and "decoded 4 lines, 1 of them to nothing" in shown.err
@@ -74,22 +74,22 @@ def test_file_to_file_makes_the_folder_and_keeps_the_number_of_lines(copying, tm
 
 def test_standard_input_to_standard_output(copying, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 2\n3\n")))
-    decode(copying)
+    decode(copying.problem, lambda: copying)
     assert capsys.readouterr().out == "1 2\n3\n"
 
 
-def test_refused_line_leaves_no_file_behind(copying, tmp_path):
+def test_refused_line_is_found_before_a_model_is_loaded_and_leaves_no_file_behind(tmp_path):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("1\n2\nGoodbye\n")
     with pytest.raises(UserError, match="in.txt, line 3: .*'Goodbye'"):
-        decode(copying, str(source), str(target))
+        decode(CopyDigits(), pytest.fail, str(source), str(target))
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
 def test_scores_and_ponder_times_are_one_json_object_per_line(copying, tmp_path):
     source, target = tmp_path / "in.txt", tmp_path / "out.jsonl"
     source.write_text("1 2\n\n")
-    decode(copying, str(source), str(target), with_scores=True, with_ponder=True)
+    decode(copying.problem, lambda: copying, str(source), str(target), with_scores=True, with_ponder=True)
     first, second = (json.loads(line) for line in target.read_text().splitlines())
     assert first == {
         "input": "1 2",

@@ -1,4 +1,4 @@
-"""Two replicas take the same step as one device; in a process of its own, as devices are made before TensorFlow starts."""
+"""Two replicas take the same step as one device. In a process of its own: virtual devices come before anything else."""
 
 import pathlib
 import subprocess

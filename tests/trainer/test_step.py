@@ -144,8 +144,12 @@ def test_dropout_is_a_function_of_seed_and_step():
 
 
 def test_seeds_of_steps_and_replicas_differ():
-    seeds = [tuple(steps.step_seed(seed, tf.constant(step, tf.int64), replica).numpy())
-             for seed in (0, 1, 2**40) for step in range(20) for replica in (0, 1)]
+    seeds = [
+        tuple(steps.step_seed(seed, tf.constant(step, tf.int64), replica).numpy())
+        for seed in (0, 1, 2**40)
+        for step in range(20)
+        for replica in (0, 1)
+    ]
     assert len(set(seeds)) == 120
 
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("ut_keras", "problems", "trainer")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
+EVERY_FILE = FILES + sorted((ROOT / "tests").rglob("*.py"))
 
 # Which of our packages, or which of their modules, each package may import.
 ALLOWED = {
@@ -41,10 +41,13 @@ def forbidden(package, modules):
     ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_in_one_direction(path):
-    package = path.relative_to(ROOT).parts[0]
-    assert forbidden(package, imported_modules(ast.parse(path.read_text()))) == []
+def test_imports_go_in_one_direction():
+    wrong = {}
+    for path in FILES:
+        modules = forbidden(path.relative_to(ROOT).parts[0], imported_modules(ast.parse(path.read_text())))
+        if modules:
+            wrong[str(path.relative_to(ROOT))] = modules
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
@@ -62,12 +65,19 @@ def test_the_rule_finds_what_it_forbids(package, source, expected):
     assert forbidden(package, imported_modules(ast.parse(source))) == expected
 
 
-@pytest.mark.parametrize("path", FILES + TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_are_small_ascii_and_named_after_their_idea(path):
-    text = path.read_text(encoding="ascii")
-    assert len(text.splitlines()) <= 400
-    assert path.stem not in ("utils", "util", "helpers", "helper", "common", "misc")
-    assert not text.strip() or ast.get_docstring(ast.parse(text)), "the file does not say what it is for"
+def test_files_are_ascii_and_not_long():
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="ascii").splitlines()) for path in EVERY_FILE}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+
+
+def test_files_are_named_after_an_idea():
+    vague = ("utils", "util", "helpers", "helper", "common", "misc")
+    assert [path for path in EVERY_FILE if path.stem in vague] == []
+
+
+def test_files_say_what_they_are_for():
+    texts = {path: path.read_text().strip() for path in EVERY_FILE}
+    assert [path for path, text in texts.items() if text and not ast.get_docstring(ast.parse(text))] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -22,7 +22,7 @@ class TestTimingSignal(layer_checks.LayerChecks):
         return {"x": X.astype("float32"), "positions": positions, "lengths": np.array([5, 3], "int32")}
 
     def call(self, layer, inputs):
-        return layer(inputs["x"], 2, inputs["positions"], lengths=inputs["lengths"])
+        return layer(inputs["x"], step=2, positions=inputs["positions"], lengths=inputs["lengths"])
 
 
 def signal_of(layer, step, positions=((0, 1, 2, 3, 4),), **options):
@@ -48,7 +48,7 @@ def test_positions_are_read_per_row():
 def test_learned_step_vector_is_scaled_by_the_root_of_its_width():
     layer = TimingSignal(3, step="learned", position=False)
     rows = signal_of(layer, 2)
-    np.testing.assert_allclose(rows, np.broadcast_to(np.array(layer.weights[0])[2] * 6**0.5, [2, 5, 6]), atol=1e-5)
+    np.testing.assert_allclose(rows, np.broadcast_to(layer.weights[0].numpy()[2] * 6**0.5, [2, 5, 6]), atol=1e-5)
 
 
 def test_concatenation_is_state_position_step_projected():
@@ -57,7 +57,7 @@ def test_concatenation_is_state_position_step_projected():
     step = np.broadcast_to(references.sinusoids([1], 12, "t2t"), [5, 12])
     for row, x in zip(ours, X):
         wide = np.concatenate([x, references.sinusoids(range(5), 6, "t2t"), step], axis=1)
-        np.testing.assert_allclose(row, wide @ np.array(layer.weights[0]), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(row, wide @ layer.weights[0].numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_start_index_step_shifts_positions_by_the_share_of_the_length_done():
@@ -94,7 +94,7 @@ def test_sinusoid_steps_run_deeper_than_built_and_a_learned_table_refuses():
 
 def test_signals_are_computed_in_float32_and_cast():
     layer = TimingSignal(3, layout="t2t", step="none", dtype="mixed_float16")
-    rows = layer(tf.zeros([1, 2, 6], tf.float16), 0, tf.constant([[4999, 5000]]))
+    rows = layer(tf.zeros([1, 2, 6], tf.float16), step=0, positions=tf.constant([[4999, 5000]]))
     assert rows.dtype == tf.float16
     np.testing.assert_allclose(rows[0], references.sinusoids([4999, 5000], 6, "t2t"), atol=2e-3)
 

@@ -29,7 +29,7 @@ class TestSeparableConvolutions(TestFullyConnected):
 
 def weights_of(layer):
     weights = [layer._kernel1, layer._bias1, layer._kernel2, layer._bias2, *layer._depthwise]
-    return [np.array(weight, float) for weight in weights]
+    return [weight.numpy() for weight in weights]
 
 
 @pytest.mark.parametrize("kind", ["fc", "sepconv"])

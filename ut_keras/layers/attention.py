@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from ut_keras.layers.dropout import dropout
+from ut_keras.layers.embedding import dense_gradient
 from ut_keras.layers.masks import attention_bias
 from ut_keras.layers.projection import project
 
@@ -96,7 +97,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 distance = tf.range(length)[None, :] - tf.range(length)[:, None]
                 index = tf.clip_by_value(distance, -limit, limit) + limit
                 tables = (tf.convert_to_tensor(w) for w in (self._relative_keys, self._relative_values))
-                keys, values = (tf.cast(tf.gather(table, index), dtype) for table in tables)
+                keys, values = (tf.cast(tf.gather(dense_gradient(table), index), dtype) for table in tables)
                 context = context._replace(relative_keys=keys, relative_values=values)
             return context
         keys = _split_heads(project(memory, k), self.num_heads)
@@ -108,10 +109,11 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def attend(self, x, context, seed=None):
         """Returns the attention [B, Q, D] of x [B, Q, D] under a prepared context."""
+        projected = project(x, context.queries)
         if context.keys is None:
-            queries, keys, values = tf.unstack(_split_heads(project(x, context.queries), 3 * self.num_heads, 3), axis=0)
+            queries, keys, values = (_split_heads(part, self.num_heads) for part in tf.split(projected, 3, axis=-1))
         else:
-            queries, keys, values = _split_heads(project(x, context.queries), self.num_heads), context.keys, context.values
+            queries, keys, values = _split_heads(projected, self.num_heads), context.keys, context.values
         logits = tf.matmul(queries, keys, transpose_b=True)
         if context.relative_keys is not None:
             logits += tf.einsum("bhqe,qke->bhqk", queries, context.relative_keys)
@@ -136,12 +138,11 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
-def _split_heads(x, num_heads, parts=1):
-    """[B, L, parts*H*E] -> [B, H, L, E], or [parts, B, H, L, E]; `num_heads` counts all parts' heads."""
+def _split_heads(x, num_heads):
+    """[B, L, H*E] -> [B, H, L, E]."""
     shape = tf.shape(x)
-    heads = tf.reshape(x, [shape[0], shape[1], parts, num_heads // parts, x.shape[-1] // num_heads])
-    heads = tf.transpose(heads, [2, 0, 3, 1, 4])
-    return heads if parts > 1 else heads[0]
+    heads = tf.reshape(x, [shape[0], shape[1], num_heads, x.shape[-1] // num_heads])
+    return tf.transpose(heads, [0, 2, 1, 3])
 
 
 def _join_heads(x):

@@ -44,9 +44,7 @@ class TokenEmbedding(keras.layers.Layer):
         if self.built:
             return
         normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
-        self.table = self.add_weight(
-            name="table", shape=(self.vocabulary_size, self.hidden_size), initializer=normal
-        )
+        self.table = self.add_weight(name="table", shape=(self.vocabulary_size, self.hidden_size), initializer=normal)
         self.built = True
 
     def call(self, ids):

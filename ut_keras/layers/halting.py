@@ -201,11 +201,15 @@ class AdaptiveComputationTime(keras.layers.Layer):
 
 
 def make_halting(halting):
-    """Returns the halting layer for what a user passes: "none" or None, a form's name, or a layer (returned as it is)."""
+    """Returns a new halting layer, or None for none.
+
+    Args:
+        halting: "none" or None, a form's name, a layer or its serialised form. A layer says how to halt and is not
+            used itself: each recurrence has a unit of its own.
+    """
     if halting in (None, "none"):
         return None
     if isinstance(halting, str):
         return AdaptiveComputationTime(halting)
-    if isinstance(halting, dict):
-        return keras.saving.deserialize_keras_object(halting)
-    return halting
+    config = halting if isinstance(halting, dict) else keras.saving.serialize_keras_object(halting)
+    return keras.saving.deserialize_keras_object({**config, "build_config": None})

@@ -42,7 +42,7 @@ class UniversalRecurrence(keras.layers.Layer):
     Args:
         max_steps: T: the number of steps, or the most there are with halting.
         halting: "none", a form's name ("basic", "accumulated", "global", "random", "frozen") or an
-            `AdaptiveComputationTime`.
+            `AdaptiveComputationTime`, whose configuration is taken.
         num_blocks: distinct blocks inside one step.
         signal: keyword arguments of `TimingSignal` (without max_steps).
         input_dropout: rate on the input, before the first signal.

@@ -28,7 +28,7 @@ class BlockStack(keras.layers.Layer):
         trace: also return {"state": [T, B, L, D]}, the state after each block.
 
     Returns:
-        ([B, L, D] output, None), and the traces where asked for.
+        ([B, L, D] output, ()), as there is no halting; and the traces where asked for.
 
     Example:
 
@@ -100,7 +100,7 @@ class BlockStack(keras.layers.Layer):
             states.append(x)
         if self.final_norm is not None:
             x = self.final_norm.normalize(x, self.final_norm.prepare())
-        return (x, None, {"state": tf.stack(states)}) if trace else (x, None)
+        return (x, (), {"state": tf.stack(states)}) if trace else (x, ())
 
     def get_config(self):
         names = ("max_steps", "signal", "input_dropout", "remat")

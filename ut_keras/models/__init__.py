@@ -1,9 +1,12 @@
 """The models, and their names in the registry. Importing this package imports no model."""
 
+from ut_keras.backend import require_tensorflow
 from ut_keras.registry import models
 
+require_tensorflow()
+
 for _name, _summary in {
-    "universal_transformer": "encoder and decoder, one recurrent block each (a decoder alone where there are no inputs)",
+    "universal_transformer": "encoder and decoder, a recurrent block each; a decoder alone without inputs",
     "universal_transformer_encoder": "an encoder with a class for the whole input",
     "universal_transformer_lm": "a decoder alone: a language model",
     "transformer": "baseline: the same with different blocks (Attention Is All You Need)",

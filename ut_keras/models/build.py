@@ -68,9 +68,7 @@ def build_model(hparams, features, dtype=None):
         return Classifier(model_class(features.input_vocabulary_size, **options), features.target_vocabulary_size)
     model_class = UniversalTransformer if recurrent else Transformer
     options["shared_embedding"] = (
-        shared
-        and features.same_vocabulary
-        and features.input_vocabulary_size == features.target_vocabulary_size
+        shared and features.same_vocabulary and features.input_vocabulary_size == features.target_vocabulary_size
     )
     return model_class(features.input_vocabulary_size, features.target_vocabulary_size, **options)
 

@@ -87,7 +87,7 @@ def adaptive_universal_transformer_tiny():
 
 
 def _cpu_recipe(hparams):
-    """A recipe for minutes on two cores: Adam at 1e-3 between warm-up and a linear end, clipping, batches of examples."""
+    """A recipe for minutes on two cores: Adam at 1e-3 between warm-up and a linear end, batches of examples."""
     return _change(
         hparams,
         use_target_space_embedding=False,
@@ -149,9 +149,7 @@ def universal_transformer_reverse():
 @hparams_sets.register("adaptive_universal_transformer_algorithmic")
 def adaptive_universal_transformer_algorithmic():
     """Copy, reverse, addition on two cores with ACT: as universal_transformer_algorithmic, at most 6 steps."""
-    return _change(
-        universal_transformer_algorithmic(), recurrence_type="act", act_type="accumulated", act_max_steps=6
-    )
+    return _change(universal_transformer_algorithmic(), recurrence_type="act", act_type="accumulated", act_max_steps=6)
 
 
 @hparams_sets.register("transformer_babi")

@@ -26,7 +26,7 @@ class DecoderSide(keras.layers.Layer):
         seed, max_steps, trace: as `UniversalRecurrence`.
 
     Returns:
-        ([B, M, D] states, Ponder or None, traces or None).
+        ([B, M, D] states, Ponder or (), traces or None).
     """
 
     def __init__(self, body, hidden_size, step_length="true", max_length=256, **kwargs):

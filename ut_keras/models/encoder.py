@@ -33,7 +33,7 @@ class EncoderSide(keras.layers.Layer):
         seed, max_steps, trace: as `UniversalRecurrence`.
 
     Returns:
-        (memory, Ponder or None, traces or None); memory is {"states": [B, L, D], "mask": [B, L] bool,
+        (memory, Ponder or (), traces or None); memory is {"states": [B, L, D], "mask": [B, L] bool,
         "ponder_times": [B, L] float32}.
     """
 
@@ -76,7 +76,7 @@ class EncoderSide(keras.layers.Layer):
         states, ponder, *traces = self.body(
             x, mask, positions=positions, lengths=lengths, seed=seed, max_steps=max_steps, trace=trace
         )
-        times = tf.cast(mask, tf.float32) if ponder is None else ponder.ponder_times
+        times = ponder.ponder_times if ponder else tf.cast(mask, tf.float32)
         memory = {"states": states, "mask": mask, "ponder_times": times}
         return memory, ponder, {**traces[0], "input": x} if trace else None
 
@@ -141,6 +141,7 @@ class UniversalTransformerEncoder(SequenceModel):
         dtype=None,
         **body,
     ):
+        body = keras.saving.serialize_keras_object(body)  # halting may be a layer: its configuration counts
         halting = body.get("halting", "none")
         super().__init__(random_offset, ponder_weight, ponder_warmup_steps, halting, name=name, dtype=dtype)
         self._arguments = {

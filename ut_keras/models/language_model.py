@@ -58,6 +58,7 @@ class UniversalTransformerLM(SequenceModel):
         dtype=None,
         **body,
     ):
+        body = keras.saving.serialize_keras_object(body)  # halting may be a layer: its configuration counts
         halting = body.get("halting", "none")
         super().__init__(random_offset, ponder_weight, ponder_warmup_steps, halting, name=name, dtype=dtype)
         self._arguments = {
@@ -80,7 +81,6 @@ class UniversalTransformerLM(SequenceModel):
 
     def encode(self, features, max_steps=None):
         """Returns None: there is no memory."""
-        return None
 
     def decode(self, targets, memory=None, max_steps=None):
         """Returns logits [B, M, V] for targets [B, M]; the id at a position that is to be predicted is not read."""

@@ -64,7 +64,7 @@ class SequenceModel(keras.Model):
 
     def _finish(self, logits, ponder, return_ponder):
         """Adds the ponder cost for `fit`, and returns what the call returns."""
-        ponder = {side: value for side, value in ponder.items() if value is not None}
+        ponder = {side: value for side, value in ponder.items() if value}
         if ponder and self.ponder_weight:
             means = [tf.math.divide_no_nan(total, count) for total, count in ponder_sums(ponder).values()]
             weight = tf.constant(self.ponder_weight, tf.float32)

@@ -73,6 +73,7 @@ class UniversalTransformer(SequenceModel):
         dtype=None,
         **body,
     ):
+        body = keras.saving.serialize_keras_object(body)  # halting may be a layer: its configuration counts
         halting = body.get("halting", "none")
         super().__init__(random_offset, ponder_weight, ponder_warmup_steps, halting, name=name, dtype=dtype)
         self._arguments = {

@@ -77,6 +77,9 @@ class TinyClass(_Tiny):
         words = [self.vocabularies["inputs"].id_of(word) for word in text.split()]
         return np.array(words, np.int32).reshape([-1, 2])
 
+    def decode_input(self, ids):
+        return " ".join(self.vocabularies["inputs"].decode(row) for row in ids)
+
     def _pairs(self, split, size):
         import numpy as np
 

@@ -1,0 +1,119 @@
+"""No example depends on how it was batched: [A], [A padded] and [A, B, C, empty] give the same for A."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny_models
+from ut_keras import losses
+
+CASES = [
+    *(("seq2seq", name) for name in tiny_models.OPTIONS),
+    ("language model", "frozen"),
+    ("language model", "global"),
+    ("encoder", "accumulated relative"),
+    ("encoder", "frozen pre sepconv"),
+    ("classifier", "accumulated sepconv concat"),
+    ("classifier", "basic"),
+]
+PLAIN = [f"plain {kind}" for kind in ("seq2seq", "language model", "encoder", "classifier")]
+BATTERY = pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, tiny_models.OPTIONS[name]) for kind, name in CASES),
+        *((kind, {"norm": "pre", "transition": "sepconv"}) for kind in PLAIN),
+        ("seq2seq", {"numbering": "end", "target_space_id": 3, "shared_embedding": False}),
+    ],
+    ids=[*(f"{kind}, {name}" for kind, name in CASES), *PLAIN, "seq2seq, numbered from the end"],
+)
+
+
+def real_parts(model, batch):
+    """Outputs, ponder times and remainders of the first row at its real positions, by name."""
+    outputs, ponder = model({name: tf.constant(value) for name, value in batch.items()}, return_ponder=True)
+    lengths = {name: int(np.count_nonzero(value[0].reshape(len(value[0]), -1).any(-1))) for name, value in batch.items()}
+    if outputs.shape.rank == 2:
+        parts = {"outputs": outputs[0]}
+    else:
+        parts = {"outputs": outputs[0, : lengths.get("targets", lengths.get("inputs"))]}
+    for side, one in ponder.items():
+        length = lengths["inputs" if side == "encoder" else "targets"]
+        parts[f"{side} ponder times"] = one.ponder_times[0, :length]
+        parts[f"{side} remainders"] = one.remainders[0, :length]
+        parts[f"{side} halting probability"] = one.halting_probability[:, 0, :length]
+        assert float(tf.reduce_sum(one.ponder_times)) == float(tf.reduce_sum(one.ponder_times * one.weights))
+    return parts
+
+
+@BATTERY
+def test_padding_and_batch_mates_change_nothing(kind, options):
+    model, batch = tiny_models.make(kind, **options), tiny_models.rows(kind)
+    expected = real_parts(model, tiny_models.alone(batch))
+    for other in (tiny_models.alone(batch, extra=3), batch):
+        parts = real_parts(model, other)
+        assert set(parts) == set(expected)
+        for name, value in parts.items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@BATTERY
+def test_an_empty_example_changes_neither_loss_nor_gradients(kind, options):
+    model, batch = tiny_models.make(kind, **options), tiny_models.alone(tiny_models.rows(kind))
+    with_empty = {name: np.concatenate([value, 0 * value]) for name, value in batch.items()}
+    for one, other in zip(loss_and_gradients(model, batch), loss_and_gradients(model, with_empty), strict=True):
+        assert np.all(np.isfinite(other))
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+def loss_and_gradients(model, batch):
+    """The loss that a trainer takes from sums and counts, the one that `fit` adds, and the gradients of the former."""
+    features = {name: tf.constant(value) for name, value in batch.items()}
+    with tf.GradientTape() as tape:
+        outputs, ponder = model(features, return_ponder=True)
+        labels = features.get("targets", tf.constant(batch.get("inputs")))
+        if labels.shape.rank == 3:  # a class: that of the first word, so that an empty example has none
+            labels = tf.minimum(labels[:, 0, 0], 4)
+        total, count = losses.token_cross_entropy_sums(outputs, labels, 0.1)
+        loss = total / count
+        for one, many in losses.ponder_sums(ponder).values():
+            loss += 0.1 * one / many
+    variables = [variable.value for variable in model.trainable_variables]
+    gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+    return [loss, sum(model.losses, tf.constant(0.0)), *gradients]
+
+
+def test_the_battery_has_positions_that_halt_at_different_steps():
+    for name, options in tiny_models.OPTIONS.items():
+        if "halting" in options:
+            model, batch = tiny_models.make("seq2seq", **options), tiny_models.rows("seq2seq")
+            _, ponder = model(batch, return_ponder=True)
+            for side in ponder.values():
+                times = side.ponder_times.numpy()[side.weights.numpy() == 1]
+                assert len(np.unique(times)) > 1, name
+
+
+def test_a_batch_of_empty_examples_is_finite_forward_and_backward():
+    model = tiny_models.make("seq2seq", halting="frozen")
+    batch = {"inputs": np.zeros([2, 3], "int32"), "targets": np.zeros([2, 2], "int32")}
+    with tf.GradientTape() as tape:
+        logits, ponder = model(batch, return_ponder=True)
+        loss = tf.reduce_sum(logits)
+    assert np.all(np.isfinite(logits))
+    for gradient in tape.gradient(loss, [v.value for v in model.trainable_variables], unconnected_gradients="zero"):
+        assert np.all(np.isfinite(gradient))
+    for side in ponder.values():
+        np.testing.assert_array_equal(side.ponder_times, 0 * side.weights)
+
+
+def test_what_stands_behind_the_end_is_not_read():
+    """Padding is id 0: other ids behind a 0 are positions like any other, and only ids make the mask."""
+    model = tiny_models.make("encoder", halting="basic")
+    ids = np.array([[3, 4, 1, 0, 0]], "int32")
+    before = model(ids)[:, :3]
+    model.embedding.table.assign(model.embedding.table.numpy() + np.eye(9, 8))
+    table = model.embedding.table.numpy()
+    table[0] += 5.0
+    expected = model(ids)[:, :3]
+    model.embedding.table.assign(table)
+    np.testing.assert_allclose(model(ids)[:, :3], expected, rtol=1e-5, atol=1e-6)
+    assert np.abs(before - expected).max() > 1e-3
