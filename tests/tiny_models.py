@@ -3,8 +3,8 @@
 Legend: B batch, L source length, M target length, S sentences, W words.
 """
 
+import keras
 import numpy as np
-import tensorflow as tf
 
 from ut_keras.models.classifier import Classifier
 from ut_keras.models.encoder import UniversalTransformerEncoder
@@ -40,7 +40,7 @@ def make(kind, seed=0, **options):
         kind: "seq2seq", "encoder", "language model", "classifier" (of [B, S, 3] sentences), or one of these with
             "plain " before it for the Transformer.
     """
-    tf.random.set_seed(seed)
+    keras.utils.set_random_seed(seed)
     plain = kind.startswith("plain ")
     options = {**SIZES, **options}
     name = kind.removeprefix("plain ")
@@ -53,7 +53,7 @@ def make(kind, seed=0, **options):
         if name == "classifier":
             model = Classifier(encoder_class(VOCABULARY, words_per_sentence=3, **options), num_classes=5)
         else:
-            model = encoder_class(VOCABULARY, **options)
+            model = encoder_class(VOCABULARY, head="tokens", **options)
     spread_halting(model, np.random.default_rng(seed))
     return model
 
@@ -62,7 +62,7 @@ def spread_halting(model, rng):
     """Gives every halting unit weights with which positions halt at different steps."""
     for layer in model._flatten_layers():
         if type(layer).__name__ == "AdaptiveComputationTime" and layer.weights:
-            layer.set_weights([2 * rng.normal(size=layer.weights[0].shape), np.array([-0.5])])
+            layer.set_weights([1.5 * rng.normal(size=layer.weights[0].shape), np.array([0.5])])
 
 
 def rows(kind):

@@ -54,13 +54,12 @@ def load(output_dir, checkpoint="best"):
     Raises:
         UserError: not a run directory, or the checkpoint is missing or of another architecture.
     """
-    import problems
     from trainer import checkpoints
     from trainer.run_dir import RunDir
     from ut_keras.models.build import build_model
 
     run_dir = RunDir.open(output_dir)
-    problem = problems.load(run_dir.path)
+    problem = run_dir.problem
     model = build_model(run_dir.hparams, problem.features)
     step = checkpoints.restore_model(run_dir, model, checkpoint)
     return Loaded(model, problem, run_dir.hparams, step, run_dir.path)

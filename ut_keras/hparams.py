@@ -144,9 +144,10 @@ class HParams:
         if self.hidden_size % self.num_heads and self.model in _ATTENTIVE:
             raise UsageError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
         if (self.layer_preprocess_sequence == "n") != (self.layer_postprocess_sequence == "da"):
+            before, after = self.layer_preprocess_sequence, self.layer_postprocess_sequence
             raise UsageError(
-                f"layer_preprocess_sequence={self.layer_preprocess_sequence} does not go with "
-                f"layer_postprocess_sequence={self.layer_postprocess_sequence}: pre-norm is n and da, post-norm none, dan"
+                f"layer_preprocess_sequence={before} does not go with layer_postprocess_sequence={after}: "
+                "pre-norm is n and da, post-norm none and dan"
             )
         if self.self_attention_type == "dot_product_relative" and self.max_relative_position < 1:
             raise UsageError("self_attention_type=dot_product_relative needs max_relative_position > 0")

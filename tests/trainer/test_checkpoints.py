@@ -153,10 +153,13 @@ def test_the_best_survives_restarts_and_later_worse_evaluations(run):
     fill(model.trainable_variables, 2.0)
     assert not saved.save_best(6, evaluation(0.7, 0.1))
     _, _, saved = build(run)
-    assert not saved.save_best(7, evaluation(0.8, 0.5))
+    assert not saved.save_best(7, evaluation(0.79, 0.4))
+    fresh, _, _ = build(run)
+    assert checkpoints.restore_model(run, fresh, "best") == 5
+    assert all(np.all(weight == 1.0) for weight in weights(fresh))
     model, _, saved = build(run)
     fill(model.trainable_variables, 3.0)
-    assert saved.save_best(8, evaluation(0.8, 0.4))
+    assert saved.save_best(8, evaluation(0.8, 0.6)), "of equals the later wins"
     fresh, _, _ = build(run)
     assert checkpoints.restore_model(run, fresh, "best") == 8
     assert all(np.all(weight == 3.0) for weight in weights(fresh))
@@ -167,7 +170,8 @@ def test_the_accuracy_that_counts_is_teacher_forced(run):
     _, _, saved = build(run)
     values = {"dev/teacher_forced/accuracy": 0.5, "dev/teacher_forced/log_perplexity": 1.0}
     assert saved.save_best(1, {**values, "dev/free_running/accuracy": 0.9})
-    assert not saved.save_best(2, {**values, "dev/free_running/accuracy": 1.0})
+    worse = {**values, "dev/teacher_forced/accuracy": 0.4}
+    assert not saved.save_best(2, {**worse, "dev/free_running/accuracy": 1.0})
 
 
 def test_without_an_evaluation_the_last_is_the_best_and_it_is_said(run, capsys):

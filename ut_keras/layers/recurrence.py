@@ -156,7 +156,9 @@ class UniversalRecurrence(keras.layers.Layer):
         def body(loop):
             return (self._step(loop, steps, padding_mask, seed, context),)
 
-        (loop,) = tf.while_loop(runs_on, body, (loop,), maximum_iterations=steps)
+        # Steps that overlap in the backward pass would each hold what they recompute.
+        parallel = 1 if self.remat else 10
+        (loop,) = tf.while_loop(runs_on, body, (loop,), parallel_iterations=parallel, maximum_iterations=steps)
         output, ponder = self._finish(loop, padding_mask, steps)
         if self.final_norm is not None:
             output = self.final_norm.normalize(output, self.final_norm.prepare())

@@ -28,10 +28,13 @@ def recompute(function, state, step, seed, context):
     @tf.custom_gradient
     def run(*tensors):
         def gradient(*upstream):
-            floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
+            # Without waiting for its gradient, every step would be recomputed at once and kept.
+            with tf.control_dependencies([one for one in upstream if one is not None]):
+                held = [tf.identity(tensor) for tensor in tensors]
+            floats = [tensor for tensor in held if tensor.dtype.is_floating]
             with tf.GradientTape() as tape:
                 tape.watch(floats)
-                again = tf.nest.flatten(call(tensors))
+                again = tf.nest.flatten(call(held))
             gradients = iter(tape.gradient(again, floats, output_gradients=list(upstream)))
             return [next(gradients) if tensor.dtype.is_floating else None for tensor in tensors]
 

@@ -41,6 +41,7 @@ def build_model(hparams, features, dtype=None):
             num_layers=hparams.num_hidden_layers,
             attention=name.endswith("attention"),
             dropout=hparams.layer_prepostprocess_dropout,
+            words_per_sentence=features.words_per_sentence,
             dtype=dtype,
         )
     shared = hparams.shared_embedding_and_softmax_weights

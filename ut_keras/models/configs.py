@@ -114,8 +114,9 @@ def universal_transformer_babi():
         hidden_size=64,
         filter_size=256,
         input_position_numbering="end",
-        train_steps=3000,
-        eval_every=500,
+        learning_rate_decay_steps=2000,
+        train_steps=4000,
+        eval_every=1000,
     )
 
 
