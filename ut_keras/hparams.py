@@ -6,6 +6,7 @@ a hyperparameter that the chosen model does not have are errors that name the wa
 
 import dataclasses
 import json
+import math
 
 from ut_keras.errors import UsageError
 from ut_keras.registry import near_names
@@ -18,8 +19,10 @@ _FALSE = ("false", "f", "no", "n", "0")
 _TRUE = ("true", "t", "yes", "y", "1")
 
 
-def _field(default, doc, models=None, choices=None):
-    return dataclasses.field(default=default, metadata={"doc": doc, "models": models, "choices": choices})
+def _field(default, doc, models=None, choices=None, least=0, below=None):
+    """A field; numbers are `least` or more and less than `below`, where these are not None."""
+    limits = {"least": least, "below": below}
+    return dataclasses.field(default=default, metadata={"doc": doc, "models": models, "choices": choices, **limits})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +45,10 @@ class HParams:
     model: str = _field("universal_transformer", "name of the model that this set belongs to")
 
     # sizes
-    hidden_size: int = _field(512, "width D of the state")
-    filter_size: int = _field(2048, "inner width F of the transition", _ATTENTIVE)
-    num_heads: int = _field(8, "attention heads H", _ATTENTIVE)
-    num_hidden_layers: int = _field(6, "layers of the plain Transformer and the LSTM", _TRANSFORMER + _LSTM)
+    hidden_size: int = _field(512, "width D of the state", least=1)
+    filter_size: int = _field(2048, "inner width F of the transition", _ATTENTIVE, least=1)
+    num_heads: int = _field(8, "attention heads H", _ATTENTIVE, least=1)
+    num_hidden_layers: int = _field(6, "layers of the plain Transformer and the LSTM", _TRANSFORMER + _LSTM, least=1)
 
     # the block
     transformer_ffn_type: str = _field("fc", "transition", _ATTENTIVE, ("fc", "sepconv"))
@@ -62,8 +65,8 @@ class HParams:
 
     # the recurrence over depth
     recurrence_type: str = _field("basic", "what a step does with the state", _UT, ("basic", "act"))
-    num_rec_steps: int = _field(6, "steps T, where recurrence_type is not act", _UT)
-    num_inrecurrence_layers: int = _field(1, "blocks inside one step", _UT)
+    num_rec_steps: int = _field(6, "steps T, where recurrence_type is not act", _UT, least=1)
+    num_inrecurrence_layers: int = _field(1, "blocks inside one step", _UT, least=1)
     timing_layout: str = _field(
         "t2t", "t2t: sine and cosine in halves, from 0; paper: interleaved, from 1", _ATTENTIVE, ("t2t", "paper")
     )
@@ -84,9 +87,9 @@ class HParams:
 
     # adaptive computation time
     act_type: str = _field("basic", "halting form", _UT, ("basic", "accumulated", "global", "random", "frozen"))
-    act_max_steps: int = _field(12, "most steps under act", _UT)
-    act_epsilon: float = _field(0.01, "a position halts at 1 - this", _UT)
-    act_halting_bias_init: float = _field(1.0, "initial bias of the halting unit", _UT)
+    act_max_steps: int = _field(12, "most steps under act", _UT, least=1)
+    act_epsilon: float = _field(0.01, "a position halts at 1 - this", _UT, below=1)
+    act_halting_bias_init: float = _field(1.0, "initial bias of the halting unit", _UT, least=None)
     act_loss_weight: float = _field(0.01, "weight of the ponder cost (mean of steps + remainder)", _UT)
     act_loss_warmup_steps: int = _field(0, "training steps over which that weight rises from 0", _UT)
     act_remainder_at_limit: bool = _field(
@@ -103,20 +106,20 @@ class HParams:
         "sqrt_depth", "scale of looked-up embeddings", _ATTENTIVE, ("sqrt_depth", "none")
     )
     use_target_space_embedding: bool = _field(False, "add a learned vector of the target space", _ATTENTIVE)
-    target_space_id: int = _field(0, "row of that table (0 to 31)", _ATTENTIVE)
+    target_space_id: int = _field(0, "row of that table (0 to 31)", _ATTENTIVE, below=32)
 
     # dropout
-    layer_prepostprocess_dropout: float = _field(0.1, "dropout after each sub-layer and on the embedding")
-    attention_dropout: float = _field(0.1, "dropout on attention weights", _ATTENTIVE)
-    relu_dropout: float = _field(0.1, "dropout inside the transition", _ATTENTIVE)
+    layer_prepostprocess_dropout: float = _field(0.1, "dropout after each sub-layer and on the embedding", below=1)
+    attention_dropout: float = _field(0.1, "dropout on attention weights", _ATTENTIVE, below=1)
+    relu_dropout: float = _field(0.1, "dropout inside the transition", _ATTENTIVE, below=1)
 
     # memory
     remat: bool = _field(False, "recompute each step in the backward pass: memory flat in steps", _ATTENTIVE)
 
     # training recipe
     optimizer: str = _field("adam", "optimizer", None, ("adam",))
-    optimizer_adam_beta1: float = _field(0.9, "decay of the first moment")
-    optimizer_adam_beta2: float = _field(0.997, "decay of the second moment")
+    optimizer_adam_beta1: float = _field(0.9, "decay of the first moment", below=1)
+    optimizer_adam_beta2: float = _field(0.997, "decay of the second moment", below=1)
     optimizer_adam_epsilon: float = _field(1e-9, "added to the root of the second moment")
     learning_rate: float = _field(0.2, "factor of the legacy schedule; no other schedule reads it")
     learning_rate_constant: float = _field(2.0, "the factor constant of the schedule")
@@ -124,19 +127,19 @@ class HParams:
         "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", "factors of the schedule, joined by *"
     )
     learning_rate_warmup_steps: int = _field(8000, "steps of warm-up")
-    learning_rate_decay_steps: int = _field(5000, "steps of linear_decay (the last ones), exp_decay, cosdecay")
+    learning_rate_decay_steps: int = _field(5000, "steps of linear_decay (the last ones), exp_decay, cosdecay", least=1)
     learning_rate_decay_rate: float = _field(1.0, "base of exp_decay")
     learning_rate_decay_staircase: bool = _field(False, "exp_decay goes down in steps")
     clip_grad_norm: float = _field(0.0, "clip gradients to this global norm; 0: never")
     weight_decay: float = _field(0.0, "decoupled weight decay per step, times the learning rate")
-    label_smoothing: float = _field(0.1, "probability spread over the other classes")
+    label_smoothing: float = _field(0.1, "probability spread over the other classes", below=1)
 
     # batches
-    batch_size: int = _field(4096, "tokens (source and target, padded) in a global batch")
+    batch_size: int = _field(4096, "tokens (source and target, padded) in a global batch", least=1)
     use_fixed_batch_size: bool = _field(False, "batch_size counts examples instead")
-    max_length: int = _field(256, "longest sequence in training (tokens, end token included)")
-    train_steps: int = _field(250000, "training steps where --train_steps does not say")
-    eval_every: int = _field(1000, "steps between evaluations where --eval_every does not say")
+    max_length: int = _field(256, "longest sequence in training (tokens, end token included)", least=1)
+    train_steps: int = _field(250000, "training steps where --train_steps does not say", least=1)
+    eval_every: int = _field(1000, "steps between evaluations where --eval_every does not say", least=1)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -303,15 +306,16 @@ def _check(field, value):
     if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     fits = type(value).__name__ == kind or (value is None and _optional(field))
-    if not fits or (kind == "float" and value != value):
+    if not fits or (kind == "float" and not math.isfinite(value)):
         raise UsageError(f"hparam {field.name}={value!r} is not {_article(kind)}")
     choices = field.metadata["choices"]
     if choices and value not in choices:
         raise UsageError(f"hparam {field.name}={value!r} is not one of {', '.join(str(c) for c in choices)}")
-    if kind in ("int", "float") and value < 0 and field.name != "act_halting_bias_init":
-        raise UsageError(f"hparam {field.name}={value!r} is negative")
-    if field.name.endswith("dropout") and not 0.0 <= value < 1.0:
-        raise UsageError(f"hparam {field.name}={value!r} is not in [0, 1)")
+    least, below = field.metadata["least"], field.metadata["below"]
+    if kind in ("int", "float") and least is not None and value < least:
+        raise UsageError(f"hparam {field.name}={value!r} is less than {least}")
+    if kind in ("int", "float") and below is not None and value >= below:
+        raise UsageError(f"hparam {field.name}={value!r} is not below {below}")
     return value
 
 

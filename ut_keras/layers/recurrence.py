@@ -6,12 +6,10 @@ Legend: B batch, L length, S memory length, D hidden size, T steps.
 import keras
 import tensorflow as tf
 
-from ut_keras.layers.block import Block
-from ut_keras.layers.dropout import dropout, fold_seed
-from ut_keras.layers.halting import Ponder, make_halting
-from ut_keras.layers.normalization import LayerNorm
+from ut_keras.layers.body import Body, positions_or_default
+from ut_keras.layers.dropout import fold_seed
+from ut_keras.layers.halting import Ponder
 from ut_keras.layers.remat import recompute
-from ut_keras.layers.timing import TimingSignal
 
 
 class BasicRecurrence:
@@ -33,7 +31,7 @@ class BasicRecurrence:
 
 
 @keras.saving.register_keras_serializable("ut_keras")
-class UniversalRecurrence(keras.layers.Layer):
+class UniversalRecurrence(Body):
     """One side of a Universal Transformer: the same blocks applied at every step, with or without halting.
 
     Each step: state + signals -> halting probability -> blocks -> new state. A batch stops when its last
@@ -86,28 +84,11 @@ class UniversalRecurrence(keras.layers.Layer):
         trainable=True,
         **block,
     ):
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.max_steps = max_steps
+        names = [f"rec_layer_{index}" for index in range(num_blocks)]
+        layer = {"name": name, "dtype": dtype, "trainable": trainable}
+        super().__init__(max_steps, names, signal, input_dropout, remat, block, halting, **layer)
         self.num_blocks = num_blocks
-        self.signal = dict(signal or {})
-        self.input_dropout = input_dropout
-        self.remat = remat
-        self._block = block
-        policy = self.dtype_policy
-        self.halting = make_halting(halting)
-        self.timing = TimingSignal(max_steps, name="timing", dtype=policy, **self.signal)
-        self.blocks = [Block(name=f"rec_layer_{i}", dtype=policy, **block) for i in range(num_blocks)]
-        self.causal = self.blocks[0].causal
         self.recurrence_type = BasicRecurrence()
-        pre_norm = self.blocks[0].norm == "pre"
-        self.final_norm = LayerNorm(block.get("norm_epsilon", 1e-6), name="norm", dtype=policy) if pre_norm else None
-
-    def build(self, shape):
-        shape = (None, None, shape[-1])
-        for layer in (self.halting, self.timing, *self.blocks, self.final_norm):
-            if layer is not None:
-                layer.build(shape)
-        self.built = True
 
     def prepare(self, padding_mask, positions, lengths, memory, memory_mask, max_steps):
         """Returns what no step changes, a nest of tensors."""
@@ -138,11 +119,10 @@ class UniversalRecurrence(keras.layers.Layer):
         trace=False,
     ):
         steps = self.max_steps if max_steps is None else max_steps
-        if positions is None:
-            positions = tf.range(tf.shape(x)[1])[None, :]
+        positions = positions_or_default(positions, x)
         if lengths is None:
             lengths = tf.reduce_sum(tf.cast(padding_mask, tf.int32), axis=1)
-        x = dropout(x, self.input_dropout, fold_seed(seed, -1))
+        x = self.drop_input(x, seed)
         context = self.prepare(padding_mask, positions, lengths, memory, memory_mask, steps)
         loop = {"step": tf.constant(0), "carry": self.recurrence_type.initial_state(x)}
         if self.halting is not None:
@@ -160,8 +140,7 @@ class UniversalRecurrence(keras.layers.Layer):
         parallel = 1 if self.remat else 10
         (loop,) = tf.while_loop(runs_on, body, (loop,), parallel_iterations=parallel, maximum_iterations=steps)
         output, ponder = self._finish(loop, padding_mask, steps)
-        if self.final_norm is not None:
-            output = self.final_norm.normalize(output, self.final_norm.prepare())
+        output = self.finish(output)
         if trace:
             return output, ponder, {**loop["traces"], "steps": loop["step"]}
         return output, ponder
@@ -225,13 +204,5 @@ class UniversalRecurrence(keras.layers.Layer):
         return loop["output"], Ponder(tf.stop_gradient(halting.ponder_times), halting.remainders, traced, weights)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "max_steps": self.max_steps,
-            "halting": "none" if self.halting is None else keras.saving.serialize_keras_object(self.halting),
-            "num_blocks": self.num_blocks,
-            "signal": self.signal,
-            "input_dropout": self.input_dropout,
-            "remat": self.remat,
-            **self._block,
-        }
+        halting = "none" if self.halting is None else keras.saving.serialize_keras_object(self.halting)
+        return {**super().get_config(), "halting": halting, "num_blocks": self.num_blocks}

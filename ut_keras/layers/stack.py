@@ -3,15 +3,13 @@
 import keras
 import tensorflow as tf
 
-from ut_keras.layers.block import Block
-from ut_keras.layers.dropout import dropout, fold_seed
-from ut_keras.layers.normalization import LayerNorm
+from ut_keras.layers.body import Body, positions_or_default
+from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.remat import recompute
-from ut_keras.layers.timing import TimingSignal
 
 
 @keras.saving.register_keras_serializable("ut_keras")
-class BlockStack(keras.layers.Layer):
+class BlockStack(Body):
     """`max_steps` different blocks, each applied once; the position signal is added once, before the first.
 
     The baseline to `UniversalRecurrence`: the same blocks, arguments and call, no recurrence, no halting.
@@ -50,25 +48,9 @@ class BlockStack(keras.layers.Layer):
         trainable=True,
         **block,
     ):
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.max_steps = max_steps
-        self.signal = dict(signal or {})
-        self.input_dropout = input_dropout
-        self.remat = remat
-        self._block = block
-        policy = self.dtype_policy
-        self.timing = TimingSignal(max_steps, step="none", name="timing", dtype=policy, **self.signal)
-        self.blocks = [Block(name=f"layer_{i}", dtype=policy, **block) for i in range(max_steps)]
-        self.causal = self.blocks[0].causal
-        pre_norm = self.blocks[0].norm == "pre"
-        self.final_norm = LayerNorm(block.get("norm_epsilon", 1e-6), name="norm", dtype=policy) if pre_norm else None
-
-    def build(self, shape):
-        shape = (None, None, shape[-1])
-        for layer in (self.timing, *self.blocks, self.final_norm):
-            if layer is not None:
-                layer.build(shape)
-        self.built = True
+        names = [f"layer_{index}" for index in range(max_steps)]
+        layer = {"name": name, "dtype": dtype, "trainable": trainable}
+        super().__init__(max_steps, names, signal, input_dropout, remat, block, step="none", **layer)
 
     def call(
         self,
@@ -84,10 +66,8 @@ class BlockStack(keras.layers.Layer):
     ):
         if max_steps not in (None, self.max_steps):
             raise ValueError(f"max_steps={max_steps}: a stack of {self.max_steps} different blocks has no other depth")
-        if positions is None:
-            positions = tf.range(tf.shape(x)[1])[None, :]
-        x = self.timing.add_to(x, 0, self.timing.prepare(positions))
-        x = dropout(x, self.input_dropout, fold_seed(seed, -1))
+        x = self.timing.add_to(x, 0, self.timing.prepare(positions_or_default(positions, x)))
+        x = self.drop_input(x, seed)
         states = []
         for index, block in enumerate(self.blocks):
 
@@ -98,10 +78,5 @@ class BlockStack(keras.layers.Layer):
             arguments = (x, tf.constant(index), fold_seed(seed, index), context)
             x = recompute(transform, *arguments) if self.remat else transform(*arguments)
             states.append(x)
-        if self.final_norm is not None:
-            x = self.final_norm.normalize(x, self.final_norm.prepare())
+        x = self.finish(x)
         return (x, (), {"state": tf.stack(states)}) if trace else (x, ())
-
-    def get_config(self):
-        names = ("max_steps", "signal", "input_dropout", "remat")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}, **self._block}

@@ -16,7 +16,7 @@ def _change(hparams, **changes):
 @hparams_sets.register("transformer_base")
 def transformer_base():
     """T2T's transformer_base: 6 layers, 512/2048/8. No score measured here."""
-    return HParams(model="transformer")
+    return HParams(model="transformer", use_target_space_embedding=True)
 
 
 @hparams_sets.register("transformer_small")

@@ -1,0 +1,69 @@
+"""What a recurrence and a stack of blocks have in common: signal, blocks, closing norm.
+
+Legend: B batch, L length, D hidden size.
+"""
+
+import keras
+import tensorflow as tf
+
+from ut_keras.layers.block import Block
+from ut_keras.layers.dropout import dropout, fold_seed
+from ut_keras.layers.halting import make_halting
+from ut_keras.layers.normalization import LayerNorm
+from ut_keras.layers.timing import TimingSignal
+
+
+class Body(keras.layers.Layer):
+    """Base of `UniversalRecurrence` and `BlockStack`: makes and builds their layers.
+
+    Args:
+        max_steps: steps, or blocks.
+        block_names: a name for each different block.
+        signal: keyword arguments of `TimingSignal` (without max_steps).
+        input_dropout: rate on the input.
+        remat: recompute each step in the backward pass.
+        block: keyword arguments of `Block`.
+        halting: see `UniversalRecurrence`.
+        step: kind of the step signal where it is not the user's to choose.
+        **kwargs: arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, max_steps, block_names, signal, input_dropout, remat, block, halting=None, step=None, **kwargs):
+        super().__init__(**kwargs)
+        self.max_steps = max_steps
+        self.signal = dict(signal or {})
+        self.input_dropout = input_dropout
+        self.remat = remat
+        self._block = block
+        policy = self.dtype_policy
+        self.halting = make_halting(halting)
+        fixed = {} if step is None else {"step": step}
+        self.timing = TimingSignal(max_steps, name="timing", dtype=policy, **fixed, **self.signal)
+        self.blocks = [Block(name=block_name, dtype=policy, **block) for block_name in block_names]
+        self.causal = self.blocks[0].causal
+        pre_norm = self.blocks[0].norm == "pre"
+        self.final_norm = LayerNorm(block.get("norm_epsilon", 1e-6), name="norm", dtype=policy) if pre_norm else None
+
+    def build(self, shape):
+        shape = (None, None, shape[-1])
+        for layer in (self.halting, self.timing, *self.blocks, self.final_norm):
+            if layer is not None:
+                layer.build(shape)
+        self.built = True
+
+    def drop_input(self, x, seed):
+        """Returns x [B, L, D] after the input dropout."""
+        return dropout(x, self.input_dropout, fold_seed(seed, -1))
+
+    def finish(self, x):
+        """Returns x [B, L, D] after the closing norm, which only pre-norm has."""
+        return x if self.final_norm is None else self.final_norm.normalize(x, self.final_norm.prepare())
+
+    def get_config(self):
+        names = ("max_steps", "signal", "input_dropout", "remat")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}, **self._block}
+
+
+def positions_or_default(positions, x):
+    """Returns the positions, [B or 1, L] int32; None is 0, 1, 2, ..."""
+    return tf.range(tf.shape(x)[1])[None, :] if positions is None else positions
