@@ -30,7 +30,7 @@ _ALGORITHMIC = (
 )
 
 
-def get(name, **arguments):
+def get(name, /, **arguments):
     """Returns the problem called `name`.
 
     Args:

@@ -67,6 +67,10 @@ class Babi(Problem):
             rows = np.vstack([rows, np.pad(np.array(ids, np.int32), (0, self.words_per_sentence - len(ids)))])
         return rows[-self.max_facts - 1 :]
 
+    def cut(self, text):
+        facts = len(stories.sentences(text)) - 1
+        return f"a story of {facts} statements keeps its last {self.max_facts}" if facts > self.max_facts else ""
+
     def decode_input(self, ids):
         sentences = [self._known("inputs").decode(row) for row in ids if any(row)]
         return "".join(f"{sentence}. " for sentence in sentences[:-1]) + "".join(f"{s}?" for s in sentences[-1:])

@@ -14,7 +14,6 @@ from ut_keras.errors import UsageError, UserError
 
 _SHORTEST_BUCKET = 8
 _BUCKET_GROWTH = 1.25
-_PREFETCH = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,4 +221,9 @@ def _dataset(generator, split, index=False):
         signature["inputs"] = tf.TensorSpec([None, None, *width], tf.int32)
     if index:
         signature["index"] = tf.TensorSpec([None], tf.int64)
-    return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(_PREFETCH)
+    # No prefetching, which a gather of a fraction of a millisecond does not need: it would run Python in a
+    # thread of TensorFlow, and a program that ends while such a thread waits for Python's lock hangs.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.inject_prefetch = False
+    return tf.data.Dataset.from_generator(generator, output_signature=signature).with_options(options)

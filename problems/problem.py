@@ -127,6 +127,10 @@ class Problem:
         """
         raise UsageError(f"{self.name} does not take text")
 
+    def cut(self, text):
+        """Returns what `encode_input` leaves out of a line of text, in words; "" where it is nothing."""
+        return ""
+
     def decode_input(self, ids):
         """Returns the text of input ids."""
         return self._known("inputs").decode(ids)

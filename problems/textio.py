@@ -67,6 +67,16 @@ def write_lines(path, lines):
             file.write(line + "\n")
 
 
+def refuse_unwritable(path):
+    """UserError when `path` cannot become a file; for use before the work whose result it is to hold."""
+    path = pathlib.Path(path)
+    there = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir():
+        raise UserError(f"cannot write {path}: it is a directory")
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise UserError(f"cannot write {path}: {there} is {'not writable' if there.is_dir() else 'a file'}")
+
+
 def write_text(path, text):
     """Writes `text` to `path`; the file appears only when it is complete."""
     with atomic_writer(path) as file:

@@ -22,7 +22,10 @@ def rng():
 
 @pytest.fixture(autouse=True)
 def _fresh_keras():
-    """Undoes what a test did to the global dtype policy; imports nothing itself."""
+    """Starts every test from one seed and undoes what it did to the global dtype policy; imports nothing itself."""
+    keras = sys.modules.get("keras")
+    if keras:
+        keras.utils.set_random_seed(20180710)
     yield
     keras = sys.modules.get("keras")
     if keras:

@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from problems.packed import Packed, PackedSplit
+from ut_keras.decoding.greedy import greedy
 from ut_keras.errors import UserError
 from ut_keras.hparams import Features
 from ut_keras.layers.halting import Ponder
@@ -42,7 +43,7 @@ class Copier(keras.Model):
         answer = tf.gather(first, tf.maximum(last, 0), batch_dims=1)
         return self.strength * tf.one_hot(answer, self.vocabulary)
 
-    def call(self, x, training=False, return_ponder=False):
+    def call(self, x, training=False, return_ponder=False, max_steps=None):
         memory = self.encode(x)
         if len(x["inputs"].shape) == 3:
             logits, ponder = self.classify(memory), {"encoder": _ponder(x["inputs"][:, :, 0])}
@@ -86,6 +87,9 @@ class CopyDigits:
                 raise UserError(f"{self.name}: {token!r} is not one of 0 to 9")
         ids = [_SYMBOLS.index(token) + 2 for token in text.split()]
         return np.array([*ids, 1] if ids else [], np.int32)
+
+    def cut(self, text):
+        return ""
 
     def decode_input(self, ids):
         return Digits().decode(ids)
@@ -169,3 +173,14 @@ class _EncodeSentences(_Encode):
         lines = tf.boolean_mask(sentences.value_rowids(), filled)
         count = tf.shape(texts, tf.int64)[0]
         return tf.RaggedTensor.from_value_rowids(tf.boolean_mask(rows, filled), lines, count).to_tensor()
+
+
+def compile_greedy(model, features=("inputs",)):
+    """Greedy search of one model as a compiled function of (x, limits), traced once for all shapes."""
+    x = {name: tf.TensorSpec([None, None], tf.int32) for name in features}
+
+    @tf.function(input_signature=[x, tf.TensorSpec([None], tf.int32)])
+    def search(x, limits):
+        return greedy(model, x, limits)
+
+    return search

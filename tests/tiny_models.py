@@ -59,10 +59,12 @@ def make(kind, seed=0, **options):
 
 
 def spread_halting(model, rng):
-    """Gives every halting unit weights with which positions halt at different steps."""
+    """Lets every halting unit look at the fastest sinusoid, so that positions halt at different steps."""
     for layer in model._flatten_layers():
         if type(layer).__name__ == "AdaptiveComputationTime" and layer.weights:
-            layer.set_weights([1.5 * rng.normal(size=layer.weights[0].shape), np.array([0.5])])
+            kernel = 0.5 * rng.normal(size=layer.weights[0].shape)
+            kernel[0] += 5.0
+            layer.set_weights([kernel, np.array([0.3])])
 
 
 def rows(kind):

@@ -11,7 +11,7 @@ import sys
 
 import tensorflow as tf
 
-from trainer.run_dir import RunDir
+from trainer.run_dir import RunDir, read_json
 from ut_keras.errors import UserError
 
 # What TensorFlow raises for files that are cut off, missing or of other bytes.
@@ -44,7 +44,7 @@ class Checkpoints:
         Raises:
             UserError: there are checkpoints and none of them can be read, or they are of another architecture.
         """
-        paths = list(reversed(self._last.checkpoints))
+        paths = list(reversed(self._last.checkpoints)) or _unlisted(self._last.directory)
         for path in paths:
             try:
                 _restore(self._all, path)
@@ -124,6 +124,12 @@ def find_checkpoint(run, checkpoint):
     return path if pathlib.Path(path + ".index").is_file() else _missing(path)
 
 
+def _unlisted(directory):
+    """Returns the checkpoints in a directory whose list of them, the file `checkpoint`, is lost; the newest first."""
+    files = [file.with_suffix("") for file in pathlib.Path(directory).glob("ckpt-*.index")]
+    return [str(file) for file in sorted(files, key=lambda file: int(file.name.removeprefix("ckpt-")), reverse=True)]
+
+
 def _missing(path):
     raise UserError(f"there is no checkpoint {path}; name best, last, or a path such as DIR/checkpoints/ckpt-1000")
 
@@ -169,7 +175,7 @@ def _named(checkpoint):
 
 def _best_values(run):
     path = run.path / "best.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return read_json(path) if path.exists() else None
 
 
 def _merit(values):

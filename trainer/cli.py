@@ -7,6 +7,7 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 
 import ut_keras
 from trainer import flags
@@ -128,6 +129,13 @@ def import_user_code(path):
     parent, name = os.path.split(path)
     if parent not in sys.path:
         sys.path.insert(0, parent)
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except UserError:
+        raise
+    except Exception as error:
+        places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(path)]
+        where = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
+        raise UserError(f"--usr_dir={path}: {type(error).__name__}: {error}{where}") from error
     if os.path.dirname(os.path.abspath(module.__file__ or "")) != path:
         raise UserError(f"--usr_dir={path}: another package is called {name!r}; rename the directory")

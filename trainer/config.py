@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import sys
 
 from trainer.run_dir import RunDir, refuse_foreign
 from ut_keras import registry
@@ -85,6 +86,8 @@ def resolve(arguments):
     if "model" in changes:
         raise UsageError(f"--hparams: the model is chosen by its own flag, --model={changes['model']}")
     hparams = hparams.override(changes)
+    for name in idle_changes(hparams, changes):
+        print(f"warning: {name} has no effect under recurrence_type={hparams.recurrence_type}", file=sys.stderr)
     steps = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every}
     hparams = hparams.override({name: value for name, value in steps.items() if value})
     if arguments.strategy in ("multi_worker", "tpu"):
@@ -111,10 +114,20 @@ def resolve(arguments):
         refuse_foreign(config.output_dir)
         return config
     run = RunDir.open(config.output_dir)
+    for key in ("problem", "problem_args", "seed", "mixed_precision"):
+        if key not in run.settings:
+            raise UserError(f"{run.path / 'run.json'} is damaged: it has no {key!r}")
     if arguments.seed is None:
         config = dataclasses.replace(config, seed=run.settings["seed"])
     refuse_other_run(config, run)
     return config
+
+
+def idle_changes(hparams, changes):
+    """Returns those of the names `changes` that only the other recurrence type reads."""
+    if hparams.recurrence_type == "act":
+        return [name for name in changes if name == "num_rec_steps"]
+    return [name for name in changes if name.startswith("act_")]
 
 
 def find_problem(arguments):
@@ -158,13 +171,14 @@ def refuse_misfit(model, problem):
 
 def refuse_other_run(config, run):
     """UserError when `config` cannot go on with `run`: each message names both values."""
-    pairs = {key: (run.settings[key], getattr(config, key)) for key in ("problem", "seed", "mixed_precision")}
+    pairs = [(key, (run.settings[key], getattr(config, key))) for key in ("problem", "seed", "mixed_precision")]
     if run.settings["problem"] == config.problem:
         old, new = run.settings["problem_args"], config.problem_args
-        pairs |= {key: (old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())}
+        # Not a dict: an argument of a problem may be called as a flag is, "seed" for one.
+        pairs += [(f"problem_args {key}", (old.get(key), new.get(key))) for key in sorted(old.keys() | new.keys())]
     changed = run.hparams.differences(config.hparams)
-    pairs |= {name: values for name, values in changed.items() if name not in RECIPE}
-    for key, (old, new) in pairs.items():
+    pairs += [(name, values) for name, values in changed.items() if name not in RECIPE]
+    for key, (old, new) in pairs:
         if old != new:
             raise UserError(
                 f"{run.path} holds a run with {key}={old}, not {key}={new}: repeat that or choose another --output_dir"

@@ -97,9 +97,13 @@ def pad(examples):
 
 def _encode(problem, line, number, source):
     try:
-        return np.asarray(problem.encode_input(line), np.int32)
+        ids = np.asarray(problem.encode_input(line), np.int32)
     except UserError as error:
         raise UserError(f"{source} {number}: {error}") from None
+    cut = problem.cut(line)
+    if cut:
+        print(f"warning: {source} {number}: {cut}", file=sys.stderr)
+    return ids
 
 
 def _limit(problem, length, extra_length):
@@ -131,6 +135,8 @@ def decode(
     """
     lines = list(textio.read_lines(from_file or sys.stdin.buffer))
     inputs = encode_lines(problem, lines, f"{from_file}, line" if from_file else "line")
+    if to_file:
+        textio.refuse_unwritable(to_file)
     answers = answer_ids(load(), inputs, batch_size, extra_length, with_ponder)
     if with_scores or with_ponder:
         written = [

@@ -34,6 +34,14 @@ def natural(text):
     return _at_least(0, text, "an integer of 0 or more")
 
 
+def seed(text):
+    """Parses an integer that numpy, Keras and TensorFlow all take as a seed."""
+    value = natural(text)
+    if value >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text!r} is not below 2^32")
+    return value
+
+
 def _at_least(limit, text, kind):
     try:
         value = int(text)
@@ -42,6 +50,13 @@ def _at_least(limit, text, kind):
     if value < limit:
         raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
     return value
+
+
+def filled(text):
+    """Parses a name or a path: `--output_dir=$UNSET` is a mistake and not a wish for the default."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name; leave the flag out for its default")
+    return text
 
 
 def switch(text):
@@ -64,19 +79,23 @@ def _add_switch(parser, flag, help_):
 
 def _data_flags(parser):
     parser.add_argument(
-        "--data_dir", metavar="DIR", help="prepared data (default: the directory of tensorflow-datasets)"
+        "--data_dir", type=filled, metavar="DIR", help="prepared data (default: the directory of tensorflow-datasets)"
     )
-    parser.add_argument("--manual_dir", metavar="DIR", help="where the official data file was put by hand")
+    parser.add_argument("--manual_dir", type=filled, metavar="DIR", help="where the official data file was put by hand")
 
 
 def _usr_dir(parser):
     parser.add_argument(
-        "--usr_dir", "--t2t_usr_dir", metavar="DIR", help="package of your own problems and sets, imported first"
+        "--usr_dir",
+        "--t2t_usr_dir",
+        type=filled,
+        metavar="DIR",
+        help="package of your own problems and sets, imported first",
     )
 
 
 def _problem_flags(parser):
-    parser.add_argument("--problem", metavar="NAME", help="what to learn; `ls problems` lists the names")
+    parser.add_argument("--problem", type=filled, metavar="NAME", help="what to learn; `ls problems` lists the names")
     parser.add_argument(
         "--problem_args",
         action="append",
@@ -86,11 +105,12 @@ def _problem_flags(parser):
 
 
 def _run_flags(parser):
-    parser.add_argument("--output_dir", metavar="DIR", help="the run directory that training wrote")
+    parser.add_argument("--output_dir", type=filled, metavar="DIR", help="the run directory that training wrote")
     parser.add_argument(
         "--checkpoint",
         "--checkpoint_path",
         default="best",
+        type=filled,
         metavar="best|last|PATH",
         help="which weights to use (default: best on the development split)",
     )
@@ -98,8 +118,12 @@ def _run_flags(parser):
 
 def _train_flags(parser):
     _problem_flags(parser)
-    parser.add_argument("--model", metavar="NAME", help="the model, where the set names another of its family")
-    parser.add_argument("--hparams_set", metavar="NAME", help="named hyperparameters (default: the problem's)")
+    parser.add_argument(
+        "--model", type=filled, metavar="NAME", help="the model, where the set names another of its family"
+    )
+    parser.add_argument(
+        "--hparams_set", type=filled, metavar="NAME", help="named hyperparameters (default: the problem's)"
+    )
     parser.add_argument(
         "--hparams",
         action="append",
@@ -108,7 +132,9 @@ def _train_flags(parser):
         "(max_length: tokens of one sequence with its end token; batch_size: tokens of source and target with "
         "padding, over all devices, or examples under use_fixed_batch_size)",
     )
-    parser.add_argument("--output_dir", metavar="DIR", help="the run directory (default: runs/PROBLEM-HPARAMS_SET)")
+    parser.add_argument(
+        "--output_dir", type=filled, metavar="DIR", help="the run directory (default: runs/PROBLEM-HPARAMS_SET)"
+    )
     _data_flags(parser)
     parser.add_argument("--train_steps", type=positive, metavar="N", help="updates in all (default: the set's)")
     parser.add_argument("--eval_every", type=positive, metavar="N", help="updates between evaluations and checkpoints")
@@ -124,7 +150,7 @@ def _train_flags(parser):
         help="how many of the last checkpoints are kept, beside the best (default: 3)",
     )
     parser.add_argument(
-        "--seed", "--random_seed", type=natural, metavar="N", help="of weights, data order, dropout (default: 0)"
+        "--seed", "--random_seed", type=seed, metavar="N", help="of weights, data order, dropout (default: 0)"
     )
     parser.add_argument(
         "--strategy",
@@ -145,13 +171,17 @@ def _train_flags(parser):
         default="train_and_evaluate",
         help="train: without any evaluation; evaluate: as the command of that name (default: train_and_evaluate)",
     )
-    parser.add_argument("--warm_start_from", metavar="DIR", help="take the weights of another run or checkpoint")
+    parser.add_argument(
+        "--warm_start_from", type=filled, metavar="DIR", help="take the weights of another run or checkpoint"
+    )
     _usr_dir(parser)
 
 
 def _evaluate_flags(parser):
     _run_flags(parser)
-    parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test, ... (default: test)")
+    parser.add_argument(
+        "--split", default="test", type=filled, metavar="NAME", help="train, dev, test, ... (default: test)"
+    )
     parser.add_argument(
         "--lengths",
         type=lengths,
@@ -165,8 +195,12 @@ def _evaluate_flags(parser):
 
 def _decode_flags(parser):
     _run_flags(parser)
-    parser.add_argument("--decode_from_file", metavar="FILE", help="one input per line (default: standard input)")
-    parser.add_argument("--decode_to_file", metavar="FILE", help="one answer per line (default: standard output)")
+    parser.add_argument(
+        "--decode_from_file", type=filled, metavar="FILE", help="one input per line (default: standard input)"
+    )
+    parser.add_argument(
+        "--decode_to_file", type=filled, metavar="FILE", help="one answer per line (default: standard output)"
+    )
     parser.add_argument(
         "--extra_length",
         type=natural,
@@ -186,7 +220,9 @@ def _decode_flags(parser):
 
 def _export_flags(parser):
     _run_flags(parser)
-    parser.add_argument("--export_dir", metavar="DIR", help="versions are written here (default: OUTPUT_DIR/export)")
+    parser.add_argument(
+        "--export_dir", type=filled, metavar="DIR", help="versions are written here (default: OUTPUT_DIR/export)"
+    )
     _usr_dir(parser)
 
 
@@ -198,7 +234,9 @@ def _datagen_flags(parser):
 
 def _ls_flags(parser):
     parser.add_argument("what", nargs="?", choices=("problems", "models", "hparams"), help="(default: all three)")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="show this one: a problem's arguments, a set's values")
+    parser.add_argument(
+        "name", nargs="?", type=filled, metavar="NAME", help="show this one: a problem's arguments, a set's values"
+    )
     _usr_dir(parser)
 
 

@@ -3,6 +3,7 @@
 import functools
 
 from trainer.decode import decode_lines
+from ut_keras.errors import UserError
 
 
 class Loaded:
@@ -32,6 +33,8 @@ class Loaded:
 
     def generate(self, texts, batch_size=32):
         """Returns the answer to each of `texts`, a list of strings, as `python -m trainer decode` would."""
+        if isinstance(texts, str):
+            raise UserError(f"generate takes a list of texts, not one: generate([{texts[:40]!r}])")
         return [decoded.text for decoded in decode_lines(self, list(texts), batch_size, source="text")]
 
     def _compile_answers(self, decoder_ponder=False):

@@ -17,6 +17,7 @@ from trainer.loaded import Loaded
 from trainer.report import final_report
 from trainer.run_dir import RunDir
 from trainer.step import make_optimizer, make_train_step
+from ut_keras import optimizers
 from ut_keras.errors import UserError
 from ut_keras.models.build import build_model
 from ut_keras.models.flops import forward_flops
@@ -38,6 +39,7 @@ def train(config):
     Raises:
         UserError: data or run directory are not as they should be, or the loss is not finite.
     """
+    optimizers.from_hparams(config.hparams)  # refuses an unknown schedule before data are made
     with progress.Progress() as log, devices.precision(config.mixed_precision):
         log.doing("preparing the data")
         if RunDir.exists(config.output_dir):

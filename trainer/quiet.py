@@ -7,11 +7,10 @@ import tempfile
 def import_tensorflow():
     """Imports TensorFlow and looks for its devices; what that writes to standard error is dropped.
 
-    Set TF_CPP_MIN_LOG_LEVEL to see it all. If the import fails, everything is shown.
+    Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see it all. If the import fails, everything is shown.
     """
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") in ("0", "1"):
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
     with tempfile.TemporaryFile() as held:
         stderr = os.dup(2)
         os.dup2(held.fileno(), 2)

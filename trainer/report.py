@@ -9,6 +9,7 @@ import numpy as np
 from problems import textio
 from trainer.decode import answer_ids
 from trainer.evaluate import Evaluator, sample
+from trainer.run_dir import read_json
 
 EXAMPLES = 5
 PICTURE = "ponder.png"
@@ -66,7 +67,7 @@ def _number(value):
 def merge_eval(run_dir, scores):
     """Adds scores to eval.json of a run directory, whose other keys stay; returns its path."""
     path = pathlib.Path(run_dir) / "eval.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    before = read_json(path) if path.exists() else {}
     textio.write_text(path, json.dumps({**before, **scores}, indent=2, sort_keys=True) + "\n")
     return path
 

@@ -49,8 +49,8 @@ class RunDir:
             raise UserError(f"there is no run directory {path}")
         if not cls.exists(path):
             raise UserError(f"{path} is not a run directory: it has no run.json")
-        settings = _read_json(path / "run.json")
-        hparams = _read_json(path / "hparams.json")
+        settings = read_json(path / "run.json")
+        hparams = read_json(path / "hparams.json")
         try:
             return cls(path, settings, HParams.from_json(json.dumps(hparams)))
         except ValueError as error:
@@ -70,7 +70,10 @@ class RunDir:
         refuse_foreign(path)
         run = cls(path, settings, hparams)
         run._discard = "content" if path.exists() else "directory"
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--output_dir={path} cannot be made: {error.strerror}") from None
         try:
             problem.save(path)
             run.write("hparams.json", hparams.to_json())
@@ -140,6 +143,9 @@ def refuse_foreign(path):
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
         raise UserError(f"--output_dir={path} is a file")
+    there = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise UserError(f"--output_dir={path}: {there} is {'not writable' if there.is_dir() else 'a file'}")
     foreign = [entry.name for entry in _visible(path) if entry.name not in ("hparams.json", "problem.json")]
     if foreign and not RunDir.exists(path):
         raise UserError(
@@ -158,7 +164,8 @@ def _parse_line(line):
         return None
 
 
-def _read_json(path):
+def read_json(path):
+    """Returns the object in a JSON file of a run; UserError when it is missing or damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

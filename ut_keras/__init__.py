@@ -16,20 +16,31 @@ _EXPORTS = {
     "UniversalTransformerLM": "ut_keras.models.language_model",
     "Classifier": "ut_keras.models.classifier",
     "Transformer": "ut_keras.models.transformer",
+    "TransformerEncoder": "ut_keras.models.transformer",
+    "TransformerLM": "ut_keras.models.transformer",
     "LSTMSeq2Seq": "ut_keras.models.lstm",
+    "UniversalRecurrence": "ut_keras.layers.recurrence",
+    "AdaptiveComputationTime": "ut_keras.layers.halting",
     "Ponder": "ut_keras.layers.halting",
     "build_model": "ut_keras.models.build",
     "TokenCrossEntropy": "ut_keras.losses",
+    "LearningRateSchedule": "ut_keras.schedules",
     "TokenAccuracy": "ut_keras.metrics",
+    "SequenceAccuracy": "ut_keras.metrics",
+    "Perplexity": "ut_keras.metrics",
 }
+_SUBMODULES = ("losses", "metrics", "optimizers", "plots", "schedules", "serving", "tensor2tensor")
 
-__all__ = ["__version__", *_EXPORTS]
+__all__ = ["__version__", *_EXPORTS, *_SUBMODULES]
 
 
 def __getattr__(name):
     if name in _EXPORTS:
         require_tensorflow()
         return getattr(importlib.import_module(_EXPORTS[name]), name)
+    if name in _SUBMODULES:
+        require_tensorflow()
+        return importlib.import_module(f"ut_keras.{name}")
     raise AttributeError(f"module 'ut_keras' has no attribute {name!r}")
 
 

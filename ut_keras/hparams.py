@@ -78,8 +78,8 @@ class HParams:
     position_step_length: str = _field(
         "true", "start index step uses the true or the padded length (T2T)", _UT, ("true", "padded")
     )
-    input_position_numbering: str = _field(
-        "start", "number the inputs from the start, or back from the end", _ATTENTIVE, ("start", "end")
+    input_position_numbering: str | None = _field(
+        None, "number inputs from start, or back from end; none: end for sentences", _ATTENTIVE, (None, "start", "end")
     )
     add_step_timing_signal: bool = _field(True, "add the step signal at every step", _UT)
     step_timing_signal_type: str = _field("learned", "step signal", _UT, ("learned", "sinusoid"))
@@ -152,6 +152,10 @@ class HParams:
                 f"layer_preprocess_sequence={before} does not go with layer_postprocess_sequence={after}: "
                 "pre-norm is n and da, post-norm none and dan"
             )
+        if self.position_start_index == "step" and self.model not in _UT:
+            raise UsageError(f"position_start_index=step needs recurrent steps, which model {self.model!r} has not")
+        if self.position_start_index == "random" and self.position_start_range < 1:
+            raise UsageError("position_start_index=random needs position_start_range > 0")
         if self.self_attention_type == "dot_product_relative" and self.max_relative_position < 1:
             raise UsageError("self_attention_type=dot_product_relative needs max_relative_position > 0")
 

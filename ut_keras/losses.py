@@ -92,7 +92,9 @@ def _entropy(label_smoothing, others):
 class TokenCrossEntropy(keras.losses.Loss):
     """Cross-entropy per real token, for `compile` and `fit`.
 
-    Masking: targets of id 0 have no loss and are not counted; a batch without a real token has loss 0.
+    Masking: targets of id 0 have no loss and are not counted (so number your classes from 1); a batch without a real
+    token has loss 0. Keras averages what a loss gives over the batches of an epoch; where batches have unequal numbers
+    of tokens, the metric `Perplexity` is exact and the logged loss is not.
 
     Args:
         label_smoothing: probability spread over the other classes, in [0, 1).
@@ -116,8 +118,8 @@ class TokenCrossEntropy(keras.losses.Loss):
     Source: tensor2tensor, common_layers.py, padded_cross_entropy.
     """
 
-    def __init__(self, label_smoothing=0.0, name="token_cross_entropy", **kwargs):
-        super().__init__(name=name, **kwargs)
+    def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):
+        super().__init__(name=name)
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing={label_smoothing!r} is not in [0, 1)")
         self.label_smoothing = label_smoothing
@@ -139,4 +141,4 @@ class TokenCrossEntropy(keras.losses.Loss):
         return self(y_true, y_pred)
 
     def get_config(self):
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+        return {"name": self.name, "label_smoothing": self.label_smoothing}

@@ -63,13 +63,17 @@ class _Mean(keras.metrics.Metric):
         Args:
             y_true: [B, M] int token ids, or [B] or [B, 1] class ids.
             y_pred: logits, [B, M, V] or [B, V].
-            sample_weight: [B] float or None; weighs sum and count alike.
+            sample_weight: [B] or, where tokens are measured, [B, M] float; None; weighs sum and count alike.
         """
         logits, targets = align(tf.convert_to_tensor(y_pred), y_true)
         logits = tf.cast(logits, tf.float32)
         values, counts = self.measure(logits, targets, tf.cast(targets != PAD, tf.float32))
         if sample_weight is not None:
-            weights = tf.reshape(tf.cast(sample_weight, tf.float32), [-1] + [1] * (len(values.shape) - 1))
+            weights = tf.cast(sample_weight, tf.float32)
+            if len(weights.shape) > len(values.shape):
+                raise ValueError(f"{type(self).__name__} measures examples: sample_weight has to be [B], not [B, M]")
+            if len(weights.shape) < len(values.shape):
+                weights = weights[:, None]
             values, counts = values * weights, counts * weights
         self.total.assign_add(tf.reduce_sum(values))
         self.count.assign_add(tf.reduce_sum(counts))

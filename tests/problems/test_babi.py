@@ -188,3 +188,9 @@ def test_all_tasks_of_the_shipped_data(data_dir):
     problem = problems.get("babi_qa_sentence_all_tasks_1k").prepare(data_dir)
     assert [len(problem.split(name)) for name in ("train", "dev", "test")] == [18007, 1993, 20000]
     assert problem.features.words_per_sentence == 11
+
+
+def test_a_story_that_is_cut_says_so(task1):
+    sentence = "John went to the hallway. "
+    assert task1.cut(sentence * 70 + "Where is John?") == ""
+    assert task1.cut(sentence * 71 + "Where is John?") == "a story of 71 statements keeps its last 70"

@@ -1,6 +1,9 @@
 """The batch plan is a pure function of (lengths, settings, seed, step), and the pipeline follows it."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -174,3 +177,20 @@ def test_problem_without_inputs_has_targets_alone():
     split = _split(inputs=False)
     (batch,) = itertools.islice(training_batches(split, BatchPlan(split.lengths, 99)).as_numpy_iterator(), 1)
     assert set(batch) == {"targets"}
+
+
+def test_program_that_ends_inside_of_an_epoch_does_not_hang():
+    code = (
+        "import numpy as np\n"
+        "from problems.packed import Packed, PackedSplit\n"
+        "from problems.pipeline import BatchPlan, training_batches\n"
+        "feature = Packed.from_tokens(np.full(6000, 2), np.full(300, 20))\n"
+        "split = PackedSplit('train', feature, feature)\n"
+        "batches = iter(training_batches(split, BatchPlan(split.lengths, 200)))\n"
+        "print([next(batches)['inputs'].shape for _ in range(20)][-1])"
+    )
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True, env=environment
+    )
+    assert done.stdout == "(5, 20)\n"

@@ -206,3 +206,19 @@ def test_a_warm_start_takes_the_weights_of_a_run_or_of_a_checkpoint(run):
         fresh, _, _ = build(run)
         checkpoints.warm_start(fresh, str(source))
         assert all(np.all(weight == 4.0) for weight in weights(fresh))
+
+
+def test_a_lost_list_of_checkpoints_does_not_start_the_run_again(run):
+    saved = build(run)[2]
+    saved.save(9)
+    saved.save(10)
+    (run.path / "checkpoints" / "checkpoint").unlink()
+    assert build(run)[2].restore_last() == 10
+
+
+def test_a_damaged_record_of_the_best_is_named(run):
+    saved = build(run)[2]
+    saved.save_best(1, {"dev/accuracy": 0.5})
+    (run.path / "best.json").write_text("{")
+    with pytest.raises(UserError, match="best.json is damaged"):
+        saved.save_best(2, {"dev/accuracy": 0.6})

@@ -26,6 +26,10 @@ BABI = "--problem=babi_qa_sentence_task1_1k"
         ([BABI, "--train_steps=0"], 2, ["--train_steps", "'0' is not a positive integer"]),
         ([BABI, "--train_steps"], 2, ["--train_steps", "expected one argument"]),
         ([BABI, "--seed=-1"], 2, ["--seed", "'-1' is not an integer of 0 or more"]),
+        ([BABI, "--seed=99999999999999999999"], 2, ["--seed", "2^32"]),
+        ([BABI, "--output_dir="], 2, ["--output_dir", "leave the flag out"]),
+        ([BABI, "--hparams_set="], 2, ["--hparams_set", "leave the flag out"]),
+        ([BABI, "--problem_args=name=x"], 2, ["'name'", "part of the problem's name"]),
         ([BABI, "--jit_compile=maybe"], 2, ["--jit_compile", "'maybe' is not true or false"]),
         ([BABI, "--strategy=two"], 2, ["--strategy", "'two'", "mirrored"]),
         ([BABI, "--strategy=tpu"], 2, ["--strategy=tpu", "one_device"]),
@@ -198,3 +202,18 @@ def test_flags_take_their_value_with_or_without_an_equals_sign_and_hparams_merge
     assert arguments.hparams == ["a=1", "b=2"]
     assert arguments.jit_compile is True
     assert parser.parse_args(["--jit_compile=false"]).jit_compile is False
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [("import nowhere_at_all", "No module named 'nowhere_at_all' ("), ("def f(:", "SyntaxError: invalid syntax (")],
+)
+def test_a_fault_in_user_code_is_one_line_that_names_the_place(code, message, tmp_path, capsys):
+    folder = tmp_path / f"faulty_{len(code)}"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(f"\n{code}\n")
+    assert trainer.main(["ls", f"--usr_dir={folder}"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert message in err
+    assert "__init__.py, line 2)" in err

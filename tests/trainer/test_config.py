@@ -74,7 +74,7 @@ def test_a_change_of_the_recipe_is_accepted(started, resolve, change):
         ("--hparams=hidden_size=32", "with hidden_size=16, not hidden_size=32"),
         ("--hparams=act_type=frozen", "with act_type=accumulated, not act_type=frozen"),
         ("--seed=4", "with seed=3, not seed=4"),
-        ("--problem_args=train_size=70", "with train_size=60, not train_size=70"),
+        ("--problem_args=train_size=70", "with problem_args train_size=60, not problem_args train_size=70"),
         ("--mixed_precision=mixed_bfloat16", "with mixed_precision=none, not mixed_precision=mixed_bfloat16"),
     ],
 )
@@ -102,3 +102,44 @@ def test_every_recipe_hparam_exists():
     from ut_keras import hparams
 
     assert set(config.RECIPE) <= {row[0] for row in hparams.describe()}
+
+
+def test_another_seed_is_refused_also_where_the_problem_has_an_argument_of_that_name(tmp_path):
+    import problems
+
+    def resolve(*argv):
+        argv = ["--problem=algorithmic_reverse_binary40", f"--output_dir={tmp_path / 'run'}", *argv]
+        return config.resolve(make_parser("train").parse_args(argv))
+
+    resolved = resolve("--seed=3")
+    RunDir.create(resolved.output_dir, resolved.hparams, problems.get(resolved.problem), resolved.settings())
+    with pytest.raises(UserError, match="with seed=3, not seed=4"):
+        resolve("--seed=4")
+    with pytest.raises(UserError, match="with problem_args seed=0, not problem_args seed=1"):
+        resolve("--problem_args=seed=1")
+
+
+def test_a_run_without_its_settings_is_damaged(started, resolve):
+    (started.output_dir / "run.json").write_text("{}")
+    with pytest.raises(UserError, match="run.json is damaged: it has no 'problem'"):
+        resolve()
+
+
+@pytest.mark.parametrize("inside", ["x", "x/y"])
+def test_a_directory_that_cannot_be_made_is_refused_before_the_work(tiny_dir, tmp_path, inside):
+    (tmp_path / "file").write_text("")
+    argv = ["--problem=tiny_copy", f"--output_dir={tmp_path / 'file' / inside}"]
+    with pytest.raises(UserError, match="file is a file"):
+        config.resolve(make_parser("train").parse_args(argv))
+
+
+@pytest.mark.parametrize(
+    ("change", "idle"),
+    [
+        ("recurrence_type=basic,act_type=frozen", "act_type has no effect under recurrence_type=basic"),
+        ("recurrence_type=act,num_rec_steps=3", "num_rec_steps has no effect under recurrence_type=act"),
+    ],
+)
+def test_a_change_without_effect_is_said(resolve, change, idle, capsys):
+    resolve(f"--hparams={change}")
+    assert capsys.readouterr().err == f"warning: {idle}\n"

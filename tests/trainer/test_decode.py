@@ -104,3 +104,22 @@ def test_padding_goes_behind_in_every_dimension():
     np.testing.assert_array_equal(pad([np.array([1]), np.array([2, 3])]), [[1, 0], [2, 3]])
     np.testing.assert_array_equal(pad([np.ones([1, 2]), np.zeros([0, 2])]), [[[1, 1]], [[0, 0]]])
     assert pad([np.zeros([0])]).shape == (1, 1)
+
+
+def test_one_text_in_place_of_a_list_is_refused(copying):
+    with pytest.raises(UserError, match="a list of texts, not one"):
+        copying.generate("1 2 3")
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_a_model_is_loaded(tmp_path):
+    source = tmp_path / "in.txt"
+    source.write_text("1\n")
+    for target in (tmp_path, source / "out.txt"):
+        with pytest.raises(UserError, match="cannot write"):
+            decode(CopyDigits(), pytest.fail, str(source), str(target))
+
+
+def test_what_is_left_out_of_a_line_is_said_with_its_number(copying, capsys, monkeypatch):
+    monkeypatch.setattr(CopyDigits, "cut", lambda self, text: "too long" if len(text) > 4 else "")
+    decode_lines(copying, ["1", "1 2 3"])
+    assert capsys.readouterr().err == "warning: line 2: too long\n"

@@ -10,6 +10,7 @@ import pytest
 from tests.scripted import Copier, CopyDigits, LastSentence
 from trainer.loaded import Loaded
 from trainer.report import final_report, merge_eval, ponder_picture, source_tokens, table
+from ut_keras.errors import UserError
 from ut_keras.hparams import HParams
 
 ACT = HParams(recurrence_type="act")
@@ -79,3 +80,9 @@ def test_report_uses_the_evaluator_that_it_is_given(problem, tmp_path):
     evaluator = Evaluator(loaded)
     final_report(loaded, evaluator, out=io.StringIO())
     assert evaluator._sums.experimental_get_tracing_count() == 1
+
+
+def test_a_damaged_file_of_scores_is_named(tmp_path):
+    (tmp_path / "eval.json").write_text("{")
+    with pytest.raises(UserError, match="eval.json is damaged"):
+        merge_eval(tmp_path, {"dev/accuracy": 0.5})

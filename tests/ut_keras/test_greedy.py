@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.scripted import Copier, LastSentence
+from tests.scripted import Copier, LastSentence, compile_greedy
 from ut_keras.decoding.answer import answer, compile_answer
-from ut_keras.decoding.greedy import compile_greedy, greedy
+from ut_keras.decoding.greedy import greedy
 
 _V = 6
 

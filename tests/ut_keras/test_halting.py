@@ -5,9 +5,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests import layer_checks, references
 from ut_keras.layers import halting
 from ut_keras.layers.halting import AdaptiveComputationTime, HaltingState
+
+
+class TestHaltingUnit(layer_checks.LayerChecks):
+    weight_count = 4 + 1
+
+    def make(self, **kwargs):
+        return AdaptiveComputationTime("global", **kwargs)
+
+    def inputs(self, rng):
+        mask = np.array([[True] * 5, [True] * 3 + [False] * 2])
+        return {"state": rng.normal(size=[2, 5, 4]).astype("float32"), "padding_mask": mask}
+
 
 # p of steps 0, 1, ... (the last repeats), step limit, steps, remainder, effective weights of `basic`, and the sums
 # of effective weights of `basic` and `accumulated`: values computed from T2T's rules, epsilon 0.01, where a

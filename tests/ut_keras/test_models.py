@@ -86,18 +86,54 @@ class TestClassifierOfSentences(layer_checks.ModelChecks):
 
 
 class TestTransformer(layer_checks.ModelChecks):
-    weight_count = (7 + 6 + 6) * 4 + 2 * (ENCODER + DECODER)
+    weight_count = (7 + 6 + 6) * 4 + ENCODER + DECODER
 
     def make(self, **kwargs):
-        return Transformer(7, 6, shared_embedding=False, max_steps=2, **SIZES, **kwargs)
+        return Transformer(7, 6, shared_embedding=False, max_steps=1, **SIZES, **kwargs)
 
     def inputs(self, rng):
         return BATCH
 
 
+OTHERS = ["plain encoder", "plain language model", "plain classifier", "encoder"]
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_models_outside_of_the_battery_save_and_load(kind, tmp_path):
+    model, batch = tiny_models.make(kind), tiny_models.rows(kind)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is type(model)
+    np.testing.assert_allclose(loaded(batch), model(batch), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OTHERS)
+def test_models_outside_of_the_battery_learn(kind):
+    model, batch = tiny_models.make(kind), tiny_models.rows(kind)
+    labels = (
+        np.array([[2], [3], [1], [0]]) if kind.endswith("classifier") else batch.get("targets", batch.get("inputs"))
+    )
+    model.compile(optimizer=keras.optimizers.Adam(0.01), loss=TokenCrossEntropy(), jit_compile=False)
+    losses = model.fit(batch, labels, batch_size=4, epochs=15, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    assert model.evaluate(batch, labels, batch_size=4, verbose=0) < losses[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_two_hundred_steps_in_mixed_precision_stay_finite_and_learn(policy):
+    model, batch = tiny_models.make("seq2seq", halting="frozen", dtype=policy), tiny_models.rows("seq2seq")
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.01))
+    model.compile(optimizer=optimizer, loss=TokenCrossEntropy(), jit_compile=False)
+    losses = model.fit(batch, batch["targets"], batch_size=4, epochs=200, verbose=0).history["loss"]
+    assert np.all(np.isfinite(losses))
+    assert losses[-1] < 0.5 * losses[0]
+
+
 def test_a_model_keeps_nothing_between_calls():
-    for options in tiny_models.OPTIONS.values():
-        model = tiny_models.make("seq2seq", **options)
+    for name in ("frozen", "random", "remat, no step signal"):
+        model = tiny_models.make("seq2seq", **tiny_models.OPTIONS[name])
         before = [variable.numpy() for variable in model.variables]
         first = model(BATCH, return_ponder=True)
         model({"inputs": INPUTS[:, :2], "targets": TARGETS}, training=True)
@@ -210,7 +246,7 @@ def test_a_call_may_run_more_and_fewer_steps(kind):
 def test_a_shared_table_is_one_variable_also_after_loading(tmp_path):
     model = tiny_models.make("seq2seq")
     model.compile(optimizer=keras.optimizers.Adam(0.01), loss=TokenCrossEntropy(), jit_compile=False)
-    model.fit(BATCH, TARGETS, batch_size=3, epochs=2, verbose=0)
+    model.train_on_batch(BATCH, TARGETS)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     tables = [weight for weight in loaded.weights if weight.shape == (9, 8)]
@@ -241,8 +277,8 @@ def test_an_encoder_runs_in_five_lines_on_an_int_array():
 def test_facts_numbered_back_from_the_question_move_with_it():
     """The same two sentences in front of which a third was put: their positions are as before."""
     encoder = UniversalTransformerEncoder(9, numbering="end", max_steps=1, **SIZES)
-    short = encoder.encode(np.array([[5, 6, 0]]), trace=True)[2]
-    long = encoder.encode(np.array([[7, 5, 6]]), trace=True)[2]
+    short = encoder.run(np.array([[5, 6, 0]]), trace=True)[2]["encoder"]
+    long = encoder.run(np.array([[7, 5, 6]]), trace=True)[2]["encoder"]
     np.testing.assert_allclose(long["pre_state"][0, 0, 1:], short["pre_state"][0, 0, :2], atol=1e-6)
 
 

@@ -40,7 +40,8 @@ def pair(form, **options):
 
 
 def training_step(layer, jit_compile=False):
-    @tf.function(jit_compile=jit_compile)
+    """A compiled step: output and gradients."""
+
     def step(x, mask, seed):
         with tf.GradientTape() as tape:
             output, ponder = layer(x, mask, seed=seed)
@@ -48,34 +49,35 @@ def training_step(layer, jit_compile=False):
         gradients = tape.gradient(loss, [variable.value for variable in layer.trainable_variables])
         return [output, *gradients]
 
-    return step
+    specs = [tf.TensorSpec([2, 5, 4]), tf.TensorSpec([2, 5], tf.bool), tf.TensorSpec([2], tf.int32)]
+    return tf.function(step, jit_compile=jit_compile).get_concrete_function(*specs)
 
 
-@pytest.mark.parametrize(
-    ("form", "jit_compile"),
-    [
-        ("none", False),
-        ("frozen", False),
-        pytest.param("none", True, marks=pytest.mark.slow),
-        pytest.param("frozen", True, marks=pytest.mark.slow),
-    ],
-)
-def test_values_and_gradients_are_the_same_with_dropout(rng, form, jit_compile):
+def kept_tensors(step):
+    """The number of tensors of which the forward loop keeps one per step for the backward loop."""
+    library = step.graph.as_graph_def().library.function
+    return sum(node.op == "TensorListPushBack" for function in library for node in function.node_def)
+
+
+def assert_equal_steps(steps, rng):
     x, mask, seed = tf.constant(rng.normal(size=[2, 5, 4]), tf.float32), tf.constant(MASK), tf.constant([1, 2])
-    plain, remat = (training_step(layer, jit_compile)(x, mask, seed) for layer in pair(form, **DROPOUTS))
+    plain, remat = (step(x, mask, seed) for step in steps)
     assert np.abs(plain[1]).max() > 0
     for one, other in zip(plain, remat, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_no_tensor_of_the_inner_or_attention_size_is_kept_from_a_step():
-    """What the backward loop reads of each step is stacked in lists; with remat only states may be."""
-    specs = [tf.TensorSpec([2, 5, 4]), tf.TensorSpec([2, 5], tf.bool), tf.TensorSpec([2], tf.int32)]
-    kept = []
-    for layer in pair("frozen", **DROPOUTS):
-        graph = training_step(layer).get_concrete_function(*specs).graph.as_graph_def()
-        nodes = [node for function in graph.library.function for node in function.node_def]
-        kept.append(sum(node.op == "TensorListPushBack" for node in nodes))
-    plain, remat = kept
+@pytest.mark.parametrize("form", ["none", "frozen"])
+def test_values_and_gradients_are_the_same_with_dropout_and_little_is_kept(rng, form):
+    """With remat only what goes from step to step is kept, no tensor of the inner or of the attention size."""
+    steps = [training_step(layer) for layer in pair(form, **DROPOUTS)]
+    assert_equal_steps(steps, rng)
+    plain, remat = (kept_tensors(step) for step in steps)
     assert plain > 2 * remat
-    assert remat < 15, kept
+    assert remat < 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["none", "frozen"])
+def test_values_and_gradients_are_the_same_under_xla(rng, form):
+    assert_equal_steps([training_step(layer, jit_compile=True) for layer in pair(form, **DROPOUTS)], rng)

@@ -12,8 +12,8 @@ import pytest
 import tensorflow as tf
 
 from tests import golden_files
+from tests.scripted import compile_greedy
 from ut_keras import losses, optimizers, schedules
-from ut_keras.decoding.greedy import compile_greedy
 from ut_keras.errors import UserError
 from ut_keras.tensor2tensor import hparams_from_t2t, model_from_t2t, named_variables, read_checkpoint
 
@@ -40,10 +40,6 @@ def features_of(golden):
 
 def forward(model, features):
     """(logits, {side: Ponder}, {side: traces}); the traces hold "result", what comes after the closing norm."""
-    if not hasattr(model, "run"):
-        memory, ponder, trace = model.encode(features, trace=True)
-        logits = model.softmax.logits(memory["states"])
-        return logits, {"encoder": ponder}, {"encoder": {**trace, "result": memory["states"]}}
     logits, ponder, traces = model.run(features, trace=True)
     for side, name in (("encoder", "memory"), ("decoder", "states")):
         if side in traces:

@@ -25,7 +25,7 @@ class Answer(typing.NamedTuple):
     ponder_times: dict
 
 
-def answer(model, inputs, limits, target, decoder_ponder=False):
+def answer(model, inputs, limits, target, decoder_ponder=False, max_steps=None):
     """Answers a batch; an example of nothing but padding is answered with nothing.
 
     Args:
@@ -35,18 +35,19 @@ def answer(model, inputs, limits, target, decoder_ponder=False):
         limits: [B] int32, most ids of each answer, end token included; a class needs none.
         target: "sequence" or "class", as in `Features.target`.
         decoder_ponder: also return the decoder's ponder times; costs one more pass.
+        max_steps: recurrent steps at most, for elastic depth; None: the model's own.
     """
     x = {"inputs": inputs}
     real = tf.reduce_any(inputs != PAD, axis=-1) if len(inputs.shape) == 3 else inputs != PAD
     filled = tf.reduce_any(real, axis=1)
-    memory = model.encode(x)
+    memory = model.encode(x, max_steps=max_steps)
     ponder_times = {"encoder": tf.cast(memory.get("ponder_times", real), tf.float32)}
     if target == "class":
         ids, scores = _best_class(tf.cast(model.classify(memory), tf.float32), filled)
         return Answer(ids, scores, ponder_times)
-    ids, scores = greedy(model, x, tf.where(filled, limits, 0), memory=memory)
+    ids, scores = greedy(model, x, tf.where(filled, limits, 0), max_steps, memory)
     if decoder_ponder:
-        ponder = model({**x, "targets": ids}, training=False, return_ponder=True)[1]
+        ponder = model({**x, "targets": ids}, training=False, return_ponder=True, max_steps=max_steps)[1]
         ponder_times.update({side: trace.ponder_times for side, trace in ponder.items()})
     return Answer(ids, scores, ponder_times)
 

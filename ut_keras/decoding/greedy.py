@@ -73,34 +73,11 @@ def greedy(model, x, max_length, max_steps=None, memory=None):
         chosen = tf.where(running, tf.where(given != PAD, given, best), PAD)
         gained = tf.gather(log_probabilities, chosen, batch_dims=1)
         log_probability += tf.where(tf.logical_and(running, given == PAD), gained, 0.0)
-        return tf.concat([ids, chosen[:, tf.newaxis]], axis=1), log_probability, tf.logical_or(ended, chosen == EOS)
+        # An end token inside of a prefix is one of its ids; the last id of a prefix may end the row.
+        ends = tf.logical_and(chosen == EOS, tf.shape(ids)[1] + 1 >= given_lengths)
+        return tf.concat([ids, chosen[:, tf.newaxis]], axis=1), log_probability, tf.logical_or(ended, ends)
 
     start = tf.zeros([batch, 0], tf.int32), tf.zeros([batch], tf.float32), tf.zeros([batch], tf.bool)
     shapes = tf.TensorShape([None, None]), tf.TensorShape([None]), tf.TensorShape([None])
     ids, log_probability, _ = tf.while_loop(condition, body, start, shape_invariants=shapes)
     return Greedy(ids, log_probability)
-
-
-def compile_greedy(model, features=("inputs",), max_steps=None):
-    """Returns `greedy` of one model as a compiled function of (x, max_length [B] int32).
-
-    It is traced once, for every batch size and length. It holds the model: keep it beside the model
-    and drop both together.
-
-    Args:
-        model: as for `greedy`.
-        features: the keys of x: ("inputs",), ("targets",) or both, each [B, length].
-        max_steps: as for `greedy`.
-
-    Example:
-
-    >>> search = compile_greedy(model)                                      # doctest: +SKIP
-    >>> ids, log_probability = search({"inputs": inputs}, limits)           # doctest: +SKIP
-    """
-    x = {name: tf.TensorSpec([None, None], tf.int32) for name in features}
-
-    @tf.function(input_signature=[x, tf.TensorSpec([None], tf.int32)])
-    def search(x, limits):
-        return greedy(model, x, limits, max_steps)
-
-    return search

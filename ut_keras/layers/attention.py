@@ -72,14 +72,20 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def build(self, shape):
         size = shape[-1]
+        if size % self.num_heads:
+            raise ValueError(f"num_heads={self.num_heads} does not divide the hidden size {size}")
         self._head_size = size // self.num_heads
         for name in ("q", "k", "v", "output_transform"):
             weight = self.add_weight(name=name, shape=(size, size), initializer="glorot_uniform")
             setattr(self, f"_{name}", weight)
         if self.max_relative_position:
             table = (2 * self.max_relative_position + 1, self._head_size)
-            self._relative_keys = self.add_weight(name="relative_keys", shape=table, initializer="glorot_uniform")
-            self._relative_values = self.add_weight(name="relative_values", shape=table, initializer="glorot_uniform")
+            self._relative_keys = self.add_weight(
+                name="relative_keys", shape=table, initializer="glorot_uniform", autocast=False
+            )
+            self._relative_values = self.add_weight(
+                name="relative_values", shape=table, initializer="glorot_uniform", autocast=False
+            )
         self.built = True
 
     def prepare(self, length=None, memory=None, attention_mask=None, memory_mask=None):

@@ -53,8 +53,8 @@ class Block(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        filter_size,
+        num_heads=8,
+        filter_size=2048,
         cross_attention=False,
         causal=False,
         transition="fc",

@@ -30,7 +30,7 @@ class Body(keras.layers.Layer):
 
     def __init__(self, max_steps, block_names, signal, input_dropout, remat, block, halting=None, step=None, **kwargs):
         super().__init__(**kwargs)
-        self.max_steps = max_steps
+        self.max_steps = at_least_one(max_steps)
         self.signal = dict(signal or {})
         self.input_dropout = input_dropout
         self.remat = remat
@@ -62,6 +62,13 @@ class Body(keras.layers.Layer):
     def get_config(self):
         names = ("max_steps", "signal", "input_dropout", "remat")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}, **self._block}
+
+
+def at_least_one(max_steps):
+    """Returns max_steps; ValueError when there is not a single step."""
+    if max_steps < 1:
+        raise ValueError(f"max_steps={max_steps}: there has to be at least one step")
+    return max_steps
 
 
 def positions_or_default(positions, x):

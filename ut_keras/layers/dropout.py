@@ -36,7 +36,9 @@ def dropout(x, rate, seed):
     Returns:
         A tensor like `x`.
     """
-    threshold = round(rate * _LEVELS)
+    if not 0.0 <= rate < 1.0:
+        raise ValueError(f"dropout rate {rate} is not in [0, 1)")
+    threshold = min(round(rate * _LEVELS), _LEVELS - 1)
     if seed is None or threshold == 0:
         return x
     shape = tf.shape(x)

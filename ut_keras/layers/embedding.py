@@ -11,7 +11,9 @@ from ut_keras.layers.projection import project
 
 @keras.saving.register_keras_serializable("ut_keras")
 class TokenEmbedding(keras.layers.Layer):
-    """A table of V vectors; id 0 (padding) is embedded as zeros.
+    """A table of V vectors; id 0 (padding) is embedded as zeros, and an id outside of the table is an error.
+
+    Where the device does not raise that error (XLA, GPUs) the vector is NaN.
 
     Args:
         vocabulary_size: V.
@@ -44,18 +46,26 @@ class TokenEmbedding(keras.layers.Layer):
         if self.built:
             return
         normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
-        self.table = self.add_weight(name="table", shape=(self.vocabulary_size, self.hidden_size), initializer=normal)
+        self.table = self.add_weight(
+            name="table", shape=(self.vocabulary_size, self.hidden_size), initializer=normal, autocast=False
+        )
         self.built = True
 
     def call(self, ids):
-        table = dense_gradient(tf.convert_to_tensor(self.table))
-        vectors = tf.gather(table, ids)
+        # The gradient of a frequent row is a sum of many: it is added up in float32 under every policy.
+        vectors = tf.gather(dense_gradient(tf.convert_to_tensor(self.table)), ids)
+        vectors = tf.cast(vectors, self.compute_dtype)
         if self.scale:
             vectors *= tf.constant(self.hidden_size**0.5, vectors.dtype)
-        return vectors * tf.cast(tf.not_equal(ids, 0), vectors.dtype)[..., None]
+        # XLA and GPUs read some row for an id outside of the table; nobody should train on that unseen.
+        known = (ids >= 0) & (ids < self.vocabulary_size)
+        factor = tf.where(known, tf.cast(tf.not_equal(ids, 0), vectors.dtype), tf.constant(float("nan"), vectors.dtype))
+        return vectors * factor[..., None]
 
     def logits(self, states):
         """Returns [B, L, V] float32: states [B, L, D] times the transposed table, without bias."""
+        if states.dtype == tf.float16:  # logits may exceed what float16 holds
+            states = tf.cast(states, tf.float32)
         table = tf.cast(tf.convert_to_tensor(self.table), states.dtype)
         return tf.cast(project(states, table, transpose=True), tf.float32)
 

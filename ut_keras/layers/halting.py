@@ -111,6 +111,8 @@ class AdaptiveComputationTime(keras.layers.Layer):
         super().__init__(**kwargs)
         if form not in FORMS:
             raise ValueError(f"halting form {form!r} is not one of none, {', '.join(FORMS)}")
+        if global_over not in ("prefix", "all"):
+            raise ValueError(f"global_over={global_over!r} is not one of prefix, all")
         self.form = form
         self.epsilon = epsilon
         self.bias_initializer = bias_initializer
@@ -155,7 +157,7 @@ class AdaptiveComputationTime(keras.layers.Layer):
         """
         if self.form == "random":
             shape = tf.shape(padding_mask)
-            noise_seed = tf.stack([step, 0]) if seed is None else seed
+            noise_seed = tf.stack([step, int(causal)]) if seed is None else seed
             rows = 1 if seed is None else shape[0]
             noise = tf.random.stateless_uniform([rows, shape[1]], noise_seed)
             return tf.broadcast_to(noise, shape)

@@ -6,7 +6,7 @@ Legend: B batch, L length, S memory length, D hidden size, T steps.
 import keras
 import tensorflow as tf
 
-from ut_keras.layers.body import Body, positions_or_default
+from ut_keras.layers.body import Body, at_least_one, positions_or_default
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.halting import Ponder
 from ut_keras.layers.remat import recompute
@@ -118,7 +118,7 @@ class UniversalRecurrence(Body):
         max_steps=None,
         trace=False,
     ):
-        steps = self.max_steps if max_steps is None else max_steps
+        steps = self.max_steps if max_steps is None else at_least_one(max_steps)
         positions = positions_or_default(positions, x)
         if lengths is None:
             lengths = tf.reduce_sum(tf.cast(padding_mask, tf.int32), axis=1)

@@ -8,6 +8,7 @@ import math
 import tensorflow as tf
 
 LAYOUTS = ("paper", "t2t")
+NUMBERINGS = ("start", "end")
 
 
 def sinusoids(positions, channels, layout):
@@ -52,6 +53,8 @@ def positions_of(padding_mask, numbering="start"):
     Returns:
         [1, L] ("start") or [B, L] ("end") int32. Padding after the end gets 0 under "end".
     """
+    if numbering not in NUMBERINGS:
+        raise ValueError(f"numbering={numbering!r} is not one of {', '.join(NUMBERINGS)}")
     indices = tf.range(tf.shape(padding_mask)[1])[None, :]
     if numbering == "start":
         return indices

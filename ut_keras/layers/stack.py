@@ -48,6 +48,9 @@ class BlockStack(Body):
         trainable=True,
         **block,
     ):
+        unknown = set(signal or {}) - {"layout", "position"}
+        if unknown:
+            raise ValueError(f"signal={sorted(unknown)}: a stack of blocks has layout and position, no steps")
         names = [f"layer_{index}" for index in range(max_steps)]
         layer = {"name": name, "dtype": dtype, "trainable": trainable}
         super().__init__(max_steps, names, signal, input_dropout, remat, block, step="none", **layer)

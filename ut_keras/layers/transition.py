@@ -78,13 +78,14 @@ class Transition(keras.layers.Layer):
         shape = tf.shape(x)
         if depthwise:
             x = _depthwise_convolution(x if real is None else x * real, depthwise[0], self.causal)
-        inner = tf.nn.relu(tf.nn.bias_add(tf.matmul(tf.reshape(x, [-1, kernel1.shape[0]]), kernel1), bias1))
+        # Not bias_add: its gradient adds rows up one by one in the compute type, and bfloat16 sticks at 256.
+        inner = tf.nn.relu(tf.matmul(tf.reshape(x, [-1, kernel1.shape[0]]), kernel1) + bias1)
         inner = dropout(inner, self.dropout, seed)
         if depthwise:
             inner = tf.reshape(inner, [shape[0], shape[1], self.filter_size])
             inner = _depthwise_convolution(inner if real is None else inner * real, depthwise[1], self.causal)
             inner = tf.reshape(inner, [-1, self.filter_size])
-        outer = tf.reshape(tf.nn.bias_add(tf.matmul(inner, kernel2), bias2), shape)
+        outer = tf.reshape(tf.matmul(inner, kernel2) + bias2, shape)
         return outer * real if self.zero_padding and self.kind == "fc" and real is not None else outer
 
     def call(self, x, padding_mask=None, seed=None):

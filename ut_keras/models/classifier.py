@@ -15,7 +15,8 @@ class Classifier(SequenceModel):
 
     Args:
         encoder: a `UniversalTransformerEncoder` or `TransformerEncoder` without head.
-        num_classes: V. In our problems a class is a vocabulary id; 0 is never one.
+        num_classes: V, ids 0 to V-1. Number your classes from 1 and count one more: 0 stands for padding, which
+            the loss and the metrics leave out and `generate` never answers.
 
     Call arguments:
         features: {"inputs": [B, L] or [B, S, W] int} (other features are not read), or the ids.
@@ -44,12 +45,12 @@ class Classifier(SequenceModel):
         self.build()
 
     def call(self, features, training=None, return_ponder=False, max_steps=None, seed=None):
-        memory, ponder, _ = self.encoder.encode(features, max_steps, self._begin(training, seed))
+        memory, ponder, _ = self.encoder.refine(features, max_steps, self._begin(training, seed))
         return self._finish(self.classify(memory), {"encoder": ponder}, return_ponder)
 
     def encode(self, features, max_steps=None):
         """Returns the memory of the inputs, a dictionary of tensors with the batch leading."""
-        return self.encoder.encode(features, max_steps)[0]
+        return self.encoder.encode(features, max_steps)
 
     def classify(self, memory):
         """Returns the logits [B, V] of an encoded input."""

@@ -6,6 +6,8 @@ Legend: B batch, L source length, M target length, D hidden size.
 import keras
 import tensorflow as tf
 
+from ut_keras.models.model import check_rank
+
 
 class DecoderSide(keras.layers.Layer):
     """From target ids to states, each of which predicts the target at its own position.
@@ -21,7 +23,7 @@ class DecoderSide(keras.layers.Layer):
         targets: [B, M] int, unshifted: position i sees the targets before i. Id 0 is padding and never runs; a
             position whose target is to be predicted holds any other id.
         embedding: the `TokenEmbedding`.
-        memory: what `EncoderSide` returned, or None.
+        memory: what `EncoderSide` returned; None or {} where there is none.
         offset: [B, 1] int32, added to the positions.
         seed, max_steps, trace: as `UniversalRecurrence`.
 
@@ -31,6 +33,8 @@ class DecoderSide(keras.layers.Layer):
 
     def __init__(self, body, hidden_size, step_length="true", max_length=256, **kwargs):
         super().__init__(**kwargs)
+        if step_length not in ("true", "padded"):
+            raise ValueError(f"step_length={step_length!r} is not one of true, padded")
         self.body = body
         self.step_length = step_length
         self.max_length = max_length
@@ -38,11 +42,12 @@ class DecoderSide(keras.layers.Layer):
         self.built = True
 
     def call(self, targets, embedding, memory=None, offset=0, seed=None, max_steps=None, trace=False):
+        targets = check_rank(targets, None)
         mask = tf.not_equal(targets, 0)
         x = tf.pad(embedding(targets), [[0, 0], [1, 0], [0, 0]])[:, :-1]
         if self.step_length == "padded":
             lengths = tf.shape(targets)[1:]
-        elif memory is None:
+        elif not memory:
             lengths = tf.constant([self.max_length])
         else:
             lengths = tf.reduce_sum(tf.cast(memory["mask"], tf.int32), axis=1)
@@ -52,8 +57,8 @@ class DecoderSide(keras.layers.Layer):
             mask,
             positions=positions,
             lengths=lengths,
-            memory=None if memory is None else memory["states"],
-            memory_mask=None if memory is None else memory["mask"],
+            memory=memory["states"] if memory else None,
+            memory_mask=memory["mask"] if memory else None,
             seed=seed,
             max_steps=max_steps,
             trace=trace,

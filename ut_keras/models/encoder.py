@@ -10,7 +10,7 @@ from ut_keras.layers.embedding import SentenceEmbedding, TokenEmbedding
 from ut_keras.layers.masks import sequence_mask
 from ut_keras.layers.recurrence import UniversalRecurrence
 from ut_keras.layers.signals import positions_of
-from ut_keras.models.model import SequenceModel
+from ut_keras.models.model import SequenceModel, as_arrays, check_rank
 
 _TARGET_SPACES = 32
 
@@ -48,7 +48,10 @@ class EncoderSide(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if step_length not in ("true", "padded"):
+            raise ValueError(f"step_length={step_length!r} is not one of true, padded")
         self.body = body
+        self.words_per_sentence = words_per_sentence
         self.numbering = numbering
         self.step_length = step_length
         self.target_space_id = target_space_id
@@ -65,6 +68,7 @@ class EncoderSide(keras.layers.Layer):
         self.built = True
 
     def call(self, ids, embedding, offset=0, seed=None, max_steps=None, trace=False):
+        ids = check_rank(ids, self.words_per_sentence)
         mask = sequence_mask(ids)
         x = embedding(ids)
         if self.sentences is not None:
@@ -91,7 +95,8 @@ class UniversalTransformerEncoder(SequenceModel):
         vocabulary_size: V, ids 0 to V-1; 0 is padding.
         hidden_size: D.
         words_per_sentence: W if inputs are [B, S, W] sentences, the question the last real row; else None.
-        numbering: positions from the "start" (default) or back from the "end".
+        numbering: positions from the "start", or back from the "end"; None: "end" for sentences, whose last is the
+            question, else "start".
         head: None: states [B, L, D]; "tokens": logits [B, L, V] over the embedding's table (or a table of its own
             with `shared_embedding=False`).
         scale_embedding: multiply embeddings by sqrt(D).
@@ -109,7 +114,7 @@ class UniversalTransformerEncoder(SequenceModel):
         seed: [2] int32, dropout seed of this call.
 
     Returns:
-        [B, L, D] or [B, L, V] float32, and the dictionary where asked for.
+        [B, L, D] of the compute type or [B, L, V] float32, and the dictionary where asked for.
 
     Example:
 
@@ -128,7 +133,7 @@ class UniversalTransformerEncoder(SequenceModel):
         vocabulary_size,
         hidden_size=512,
         words_per_sentence=None,
-        numbering="start",
+        numbering=None,
         head=None,
         scale_embedding=True,
         shared_embedding=True,
@@ -156,6 +161,8 @@ class UniversalTransformerEncoder(SequenceModel):
             "target_space_id": target_space_id,
             **body,
         }
+        if head not in (None, "tokens"):
+            raise ValueError(f"head={head!r} is not None or 'tokens'")
         policy = self.dtype_policy
         self.head = head
         self.embedding = TokenEmbedding(vocabulary_size, hidden_size, scale_embedding, name="embedding", dtype=policy)
@@ -166,7 +173,7 @@ class UniversalTransformerEncoder(SequenceModel):
             self.body_class(name="body", dtype=policy, **body),
             hidden_size,
             words_per_sentence,
-            numbering,
+            numbering or ("end" if words_per_sentence else "start"),
             step_length,
             target_space_id,
             name="encoder",
@@ -174,8 +181,13 @@ class UniversalTransformerEncoder(SequenceModel):
         )
         self.build()
 
-    def encode(self, features, max_steps=None, seed=None, trace=False):
-        """Returns (memory, Ponder, traces) of `EncoderSide`."""
+    def encode(self, features, max_steps=None):
+        """Returns the memory of the inputs, a dictionary of tensors with the batch leading."""
+        return self.refine(features, max_steps)[0]
+
+    def refine(self, features, max_steps=None, seed=None, trace=False):
+        """Returns (memory, Ponder, traces) of `EncoderSide`; `seed` None is inference."""
+        features = as_arrays(features)
         ids = features["inputs"] if isinstance(features, dict) else features
         return self.encoder(
             ids,
@@ -187,10 +199,17 @@ class UniversalTransformerEncoder(SequenceModel):
         )
 
     def call(self, features, training=None, return_ponder=False, max_steps=None, seed=None):
-        memory, ponder, _ = self.encode(features, max_steps, self._begin(training, seed))
+        outputs, ponder, _ = self.run(features, max_steps, self._begin(training, seed))
+        return self._finish(outputs, ponder, return_ponder)
+
+    def run(self, features, max_steps=None, seed=None, trace=False):
+        """Returns (outputs, {"encoder": Ponder}, {"encoder": traces}); `seed` None is inference."""
+        memory, ponder, traces = self.refine(features, max_steps, seed, trace)
         states = memory["states"]
+        if trace:
+            traces["memory"] = states
         outputs = self.softmax.logits(states) if self.head == "tokens" else states
-        return self._finish(outputs, {"encoder": ponder}, return_ponder)
+        return outputs, {"encoder": ponder}, {"encoder": traces}
 
     def get_config(self):
         return {**super().get_config(), **self._arguments}

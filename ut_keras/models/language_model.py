@@ -80,7 +80,8 @@ class UniversalTransformerLM(SequenceModel):
         self.build()
 
     def encode(self, features, max_steps=None):
-        """Returns None: there is no memory."""
+        """Returns {}: there is no memory."""
+        return {}
 
     def decode(self, targets, memory=None, max_steps=None):
         """Returns logits [B, M, V] for targets [B, M]; the id at a position that is to be predicted is not read."""

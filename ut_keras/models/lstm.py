@@ -10,7 +10,7 @@ from ut_keras.layers.dropout import dropout, fold_seed
 from ut_keras.layers.embedding import SentenceEmbedding, TokenEmbedding
 from ut_keras.layers.masks import attention_bias, sequence_mask
 from ut_keras.layers.projection import project
-from ut_keras.models.model import SequenceModel
+from ut_keras.models.model import SequenceModel, check_rank
 
 
 @keras.saving.register_keras_serializable("ut_keras")
@@ -63,9 +63,10 @@ class LSTMSeq2Seq(SequenceModel):
         attention=False,
         dropout=0.0,
         words_per_sentence=None,
-        **kwargs,
+        name=None,
+        dtype=None,
     ):
-        super().__init__(**kwargs)
+        super().__init__(name=name, dtype=dtype)
         self._arguments = {
             "vocabulary_size": vocabulary_size,
             "target_vocabulary_size": target_vocabulary_size,
@@ -107,7 +108,7 @@ class LSTMSeq2Seq(SequenceModel):
             raise ValueError(f"max_steps={max_steps}: an LSTM has no recurrence over depth")
         if "inputs" not in features:
             raise ValueError("LSTMSeq2Seq needs inputs; it is no language model")
-        ids = tf.convert_to_tensor(features["inputs"])
+        ids = check_rank(tf.convert_to_tensor(features["inputs"]), self.sentences is not None)
         states, mask = self.input_embedding(ids), sequence_mask(ids)
         if self.sentences is not None:
             states = self.sentences(states, mask)
@@ -137,7 +138,8 @@ class LSTMSeq2Seq(SequenceModel):
         return self.softmax.logits(dropout(states, self.dropout, fold_seed(seed, -1)))
 
     def get_config(self):
-        return {**super().get_config(), **self._arguments}
+        policy = keras.saving.serialize_keras_object(self.dtype_policy)
+        return {"name": self.name, "dtype": policy, **self._arguments}
 
 
 class _Attention(keras.layers.Layer):

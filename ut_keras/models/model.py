@@ -4,6 +4,7 @@ Legend: B batch, L length, M target length, D hidden size, V vocabulary size.
 """
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from ut_keras.layers.dropout import fold_seed
@@ -34,6 +35,19 @@ class SequenceModel(keras.Model):
     def build(self, shape=None):
         self.built = True
 
+    def __call__(self, features, *args, **kwargs):
+        # Keras takes nothing but tensors and arrays; a notebook's lists are as good.
+        return super().__call__(as_arrays(features), *args, **kwargs)
+
+    def compile(self, *args, jit_compile=False, **kwargs):
+        """As `keras.Model.compile`, without XLA unless it is asked for: "auto" turns it on where there is one GPU."""
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+
+    def compile_from_config(self, config):
+        """As `keras.Model.compile_from_config`, which leaves a model whose `compile` is its own uncompiled."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
     def generate(self, ids, max_length=None, **options):
         """Returns the greedy continuation of a batch.
 
@@ -56,10 +70,10 @@ class SequenceModel(keras.Model):
         return tf.cast(self._seeds.next(), tf.int32) if seed is None else tf.cast(seed, tf.int32)
 
     def _offset(self, ids, seed):
-        """Returns the position offset [B, 1] int32, 0 outside of training."""
-        shape = (tf.shape(ids)[0], 1)
+        """Returns the position offset [B, 1] int32; [1, 1] zeros outside of training."""
         if seed is None or not self.random_offset:
-            return tf.zeros(shape, tf.int32)
+            return tf.zeros([1, 1], tf.int32)
+        shape = (tf.shape(ids)[0], 1)
         return tf.random.stateless_uniform(shape, fold_seed(seed, -3), 0, self.random_offset, tf.int32)
 
     def _finish(self, logits, ponder, return_ponder):
@@ -79,3 +93,19 @@ class SequenceModel(keras.Model):
         names = ("random_offset", "ponder_weight", "ponder_warmup_steps", "name")
         policy = keras.saving.serialize_keras_object(self.dtype_policy)
         return {"dtype": policy, **{name: getattr(self, name) for name in names}}
+
+
+def as_arrays(features):
+    """Returns ids, or a dictionary of ids, with lists made int32 arrays."""
+    if isinstance(features, dict):
+        return {name: as_arrays(value) for name, value in features.items()}
+    return np.asarray(features, np.int32) if isinstance(features, list | tuple) else features
+
+
+def check_rank(ids, words_per_sentence):
+    """Returns ids as int32; ValueError where they are no sentences and should be, or the other way round."""
+    rank = 3 if words_per_sentence else 2
+    if len(ids.shape) != rank:
+        shape = "[B, S, W] sentences" if words_per_sentence else "[B, L] ids (words_per_sentence is None)"
+        raise ValueError(f"inputs of shape {tuple(ids.shape)}: this model reads {shape}")
+    return tf.cast(ids, tf.int32)

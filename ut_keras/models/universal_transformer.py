@@ -25,8 +25,7 @@ class UniversalTransformer(SequenceModel):
         target_vocabulary_size: V of the targets; None: the inputs' ids serve both sides.
         hidden_size: D.
         shared_embedding: one table for inputs, targets and softmax (needs equal vocabularies); else three.
-        numbering: source positions from the "start" (default) or back from the "end".
-        scale_embedding, step_length, target_space_id, words_per_sentence: see `UniversalTransformerEncoder`.
+        scale_embedding, numbering, step_length, target_space_id, words_per_sentence: see `UniversalTransformerEncoder`.
         random_offset, ponder_weight, ponder_warmup_steps: see `SequenceModel`.
         **body: arguments of `UniversalRecurrence` for both sides: max_steps, halting, num_heads, filter_size,
             norm, transition, signal, num_blocks, dropouts, remat.
@@ -63,7 +62,7 @@ class UniversalTransformer(SequenceModel):
         shared_embedding=True,
         scale_embedding=True,
         words_per_sentence=None,
-        numbering="start",
+        numbering=None,
         step_length="true",
         target_space_id=None,
         random_offset=0,
@@ -108,7 +107,7 @@ class UniversalTransformer(SequenceModel):
             encoder_body,
             hidden_size,
             words_per_sentence,
-            numbering,
+            numbering or ("end" if words_per_sentence else "start"),
             step_length,
             target_space_id,
             name="encoder",

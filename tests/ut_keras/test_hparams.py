@@ -1,0 +1,143 @@
+"""Hyperparameters: what may be written, what is refused and how, and the JSON file."""
+
+import dataclasses
+
+import pytest
+
+from ut_keras.errors import UsageError
+from ut_keras.hparams import HParams, describe, parse_assignments
+
+UT = HParams(model="universal_transformer")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hidden_size=64,num_heads=4", {"hidden_size": 64, "num_heads": 4}),
+        ("hidden_size=64, num_heads = 4 ,", {"hidden_size": 64, "num_heads": 4}),
+        ("act_type='frozen'", {"act_type": "frozen"}),
+        ('act_type="frozen"', {"act_type": "frozen"}),
+        ("hidden_size=64,hidden_size=128", {"hidden_size": 128}),
+        ("act_halting_bias_init=-3", {"act_halting_bias_init": -3.0}),
+        ("learning_rate_constant=1e-3", {"learning_rate_constant": 0.001}),
+        ("train_steps=2e3", {"train_steps": 2000}),
+        ("position_start_index=none", {"position_start_index": None}),
+        ("position_start_index=", {"position_start_index": None}),
+        ("position_start_index=random", {"position_start_index": "random"}),
+        ("act_epsilon=0", {"act_epsilon": 0.0}),
+        ("", {}),
+    ],
+)
+def test_spellings_that_are_applied(text, expected):
+    hparams = UT.override(text)
+    assert {name: getattr(hparams, name) for name in expected} == expected
+    assert set(hparams.differences(UT)) <= set(expected)
+
+
+@pytest.mark.parametrize(("text", "value"), [(t, True) for t in "true True t yes Y 1".split()])
+def test_spellings_of_true(text, value):
+    assert UT.override(f"remat={text}").remat is value
+
+
+@pytest.mark.parametrize("text", "false False f no N 0".split())
+def test_spellings_of_false(text):
+    assert HParams(remat=True).override(f"remat={text}").remat is False
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hiden_size=64", "no hparam is called 'hiden_size'; near names: hidden_size"),
+        ("xyzzy=1", "no hparam is called 'xyzzy'"),
+        ("hidden_size=big", "hparam hidden_size='big' is not an integer"),
+        ("hidden_size=1.5", "hparam hidden_size='1.5' is not an integer"),
+        ("hidden_size=", "hparam hidden_size='' is not an integer"),
+        ("hidden_size=[64,128]", "hparam hidden_size='[64,128]' is not an integer"),
+        ("hidden_size=inf", "hparam hidden_size='inf' is not an integer"),
+        ("remat=maybe", "hparam remat='maybe' is not true or false"),
+        ("act_epsilon=small", "hparam act_epsilon='small' is not a number"),
+        ("act_epsilon=nan", "hparam act_epsilon=nan is not a number"),
+        ("learning_rate_constant=inf", "hparam learning_rate_constant=inf is not a number"),
+        ("act_type=gobal", "hparam act_type='gobal' is not one of basic, accumulated, global, random, frozen"),
+        ("act_type='frozen, hidden_size=64", "is not one of basic, accumulated"),
+        ("hidden_size", "--hparams: 'hidden_size' is not name=value"),
+        ("=3", "--hparams: '=3' is not name=value"),
+        ("hidden_size:64", "--hparams: 'hidden_size:64' is not name=value"),
+        ("num_rec_steps=-2", "hparam num_rec_steps=-2 is less than 1"),
+        ("num_heads=0", "hparam num_heads=0 is less than 1"),
+        ("hidden_size=0", "hparam hidden_size=0 is less than 1"),
+        ("act_max_steps=0", "hparam act_max_steps=0 is less than 1"),
+        ("batch_size=0", "hparam batch_size=0 is less than 1"),
+        ("max_length=0", "hparam max_length=0 is less than 1"),
+        ("clip_grad_norm=-1", "hparam clip_grad_norm=-1.0 is less than 0"),
+        ("relu_dropout=1", "hparam relu_dropout=1.0 is not below 1"),
+        ("label_smoothing=1.0", "hparam label_smoothing=1.0 is not below 1"),
+        ("act_epsilon=1", "hparam act_epsilon=1.0 is not below 1"),
+        ("optimizer_adam_beta2=1", "hparam optimizer_adam_beta2=1.0 is not below 1"),
+        ("target_space_id=32", "hparam target_space_id=32 is not below 32"),
+        ("hidden_size=63", "hidden_size=63 is not a multiple of num_heads=8"),
+        ("layer_preprocess_sequence=none", "pre-norm is n and da, post-norm none and dan"),
+        ("self_attention_type=dot_product_relative", "needs max_relative_position > 0"),
+        ("num_hidden_layers=3", "hparam 'num_hidden_layers' does not belong to model 'universal_transformer'; it bel"),
+    ],
+)
+def test_what_is_refused_is_named_in_one_line(text, message):
+    with pytest.raises(UsageError) as error:
+        UT.override(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert error.value.exit_code == 2
+
+
+def test_a_mapping_may_hold_values_or_their_text():
+    assert UT.override({"hidden_size": 64, "remat": "yes", "act_epsilon": 0}).hidden_size == 64
+    with pytest.raises(UsageError, match="hparam hidden_size=64.0 is not an integer"):
+        UT.override({"hidden_size": 64.0})
+    with pytest.raises(UsageError, match="hparam remat=1 is not true or false"):
+        UT.override({"remat": 1})
+    with pytest.raises(UsageError, match="hparam hidden_size=True is not an integer"):
+        UT.override({"hidden_size": True})
+
+
+def test_a_hparam_belongs_to_the_model_that_the_change_chooses():
+    assert UT.override("model=transformer,num_hidden_layers=3").num_hidden_layers == 3
+    with pytest.raises(UsageError, match="hparam 'num_heads' does not belong to model 'lstm_seq2seq'"):
+        UT.override("model=lstm_seq2seq,num_heads=3")
+
+
+def test_the_flag_is_named_in_the_message():
+    with pytest.raises(UsageError, match="^--decode_hparams: 'beam' is not name=value$"):
+        parse_assignments("beam", "--decode_hparams")
+
+
+def test_a_list_keeps_its_commas():
+    assert parse_assignments("a=[1,2],b=(3,4), c='5,6'", "--x") == {"a": "[1,2]", "b": "(3,4)", "c": "5,6"}
+
+
+def test_a_set_cannot_be_changed_in_place():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        UT.hidden_size = 3
+
+
+def test_json_round_trip_and_its_errors():
+    hparams = UT.override("hidden_size=64,position_start_index=random,act_epsilon=0.5")
+    assert HParams.from_json(hparams.to_json()) == hparams
+    with pytest.raises(UsageError, match="no hparam is called 'hiden_size'; near names: hidden_size"):
+        HParams.from_json('{"hiden_size": 3}')
+    with pytest.raises(UsageError, match="hparam hidden_size='64' is not an integer"):
+        HParams.from_json('{"hidden_size": "64"}')
+
+
+def test_differences_and_relevant_fields():
+    assert UT.differences(UT.override("hidden_size=64")) == {"hidden_size": (512, 64)}
+    relevant = HParams(model="lstm_seq2seq").relevant()
+    assert "num_hidden_layers" in relevant
+    assert "num_heads" not in relevant
+    assert "act_type" not in relevant
+
+
+def test_every_field_is_described_and_its_default_is_of_its_type():
+    for name, kind, default, models, doc in describe():
+        assert doc, name
+        assert default is None or type(default).__name__ == kind
+        assert models is None or len(models) > 0
