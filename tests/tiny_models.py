@@ -27,7 +27,8 @@ OPTIONS = {
         "transition": "sepconv",
         "signal": {"combine": "concat", "step": "learned"},
     },
-    "global": {"halting": "global", "signal": {"layout": "t2t", "shift_by_step": True}},
+    "global": {"halting": "global"},
+    "start index step": {"signal": {"layout": "t2t", "shift_by_step": True}, "norm": "pre"},
     "random": {"halting": "random", "norm": "pre", "signal": {"position": False}},
     "remat, no step signal": {"remat": True, "signal": {"step": "none"}, "transition": "sepconv", "norm": "pre"},
 }

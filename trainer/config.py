@@ -14,7 +14,8 @@ from ut_keras.registry import near_names
 RECIPE = (
     "layer_prepostprocess_dropout attention_dropout relu_dropout remat position_start_range act_loss_weight "
     "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon learning_rate "
-    "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps clip_grad_norm weight_decay "
+    "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps "
+    "learning_rate_decay_rate learning_rate_decay_staircase clip_grad_norm weight_decay "
     "label_smoothing batch_size use_fixed_batch_size train_steps eval_every"
 ).split()
 

@@ -128,8 +128,8 @@ def line(step, total, metrics, seconds_left=None):
         if name.startswith("train/ponder_time/") and name.endswith("/mean"):
             side = name.split("/")[2]
             parts.append(f"ponder {side} {value:.2f} (max {metrics[f'train/ponder_time/{side}/max']:.0f})")
-    parts.append(f"{metrics['train/examples_per_second']:.0f} examples/s")
-    if seconds_left is not None:
+    if seconds_left is not None:  # unknown at the first step, most of which is compiling
+        parts.append(f"{metrics['train/examples_per_second']:.0f} examples/s")
         parts.append(f"{duration(seconds_left)} left")
     return "  ".join(parts)
 

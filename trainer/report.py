@@ -113,6 +113,8 @@ def _shown(problem, example, answer):
 
 
 def publish(loaded, scores):
-    """Prints scores as a table on standard output and adds them to eval.json of the run."""
+    """Prints scores as a table on standard output and adds them to eval.json of the run, with the weights' step."""
+    if loaded.step is not None:
+        scores = {**scores, **{f"{key.split('/')[0]}/step": loaded.step for key in scores}}
     print(table(scores), flush=True)
     return merge_eval(loaded.output_dir, scores)

@@ -24,7 +24,8 @@ class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
         rsqrt_decay             max(s, w)^-0.5
         rsqrt_normalized_decay  (w / max(s, w))^0.5
         rsqrt_hidden_size       D^-0.5
-        linear_decay            (train_steps - s) / N, cut to [0, 1]
+        linear_decay            (train_steps - s) / min(N, train_steps - w), cut to [0, 1]: T2T's, but for the
+                                minimum, without which a short run would never reach its rate
         exp_decay               learning_rate_decay_rate^(max(0, s - w) / N); staircase: the exponent rounded down
         cosdecay                1 until w, then (1 + cos(pi s / N)) / 2
         single_cycle_cos_decay  (1 + cos(pi max(0, s - w) / (train_steps - w))) / 2
@@ -156,7 +157,10 @@ def _rsqrt_hidden_size(schedule, step):
 
 
 def _linear_decay(schedule, step):
-    return tf.clip_by_value((schedule.train_steps - step) / schedule.learning_rate_decay_steps, 0.0, 1.0)
+    after_warmup = max(schedule.train_steps - schedule.learning_rate_warmup_steps, 1)
+    return tf.clip_by_value(
+        (schedule.train_steps - step) / min(schedule.learning_rate_decay_steps, after_warmup), 0.0, 1.0
+    )
 
 
 def _exp_decay(schedule, step):

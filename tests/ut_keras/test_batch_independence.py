@@ -11,6 +11,8 @@ CASES = [
     *(("seq2seq", name) for name in tiny_models.OPTIONS),
     ("language model", "frozen"),
     ("language model", "global"),
+    ("language model", "start index step"),
+    ("encoder", "start index step"),
     ("encoder", "accumulated relative"),
     ("encoder", "frozen pre sepconv"),
     ("classifier", "accumulated sepconv concat"),

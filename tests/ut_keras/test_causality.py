@@ -6,14 +6,15 @@ import tensorflow as tf
 
 from tests import tiny_models
 
+LANGUAGE_MODELS = ("frozen pre sepconv", "global", "basic", "start index step")
 CASES = [
     *(("seq2seq", options) for options in tiny_models.OPTIONS.values()),
-    *(("language model", tiny_models.OPTIONS[name]) for name in ("frozen pre sepconv", "global", "basic")),
+    *(("language model", tiny_models.OPTIONS[name]) for name in LANGUAGE_MODELS),
     *((f"plain {kind}", {"transition": "sepconv"}) for kind in ("seq2seq", "language model")),
 ]
 IDS = [
     *(f"seq2seq, {name}" for name in tiny_models.OPTIONS),
-    *(f"language model, {name}" for name in ("frozen pre sepconv", "global", "basic")),
+    *(f"language model, {name}" for name in LANGUAGE_MODELS),
     "plain seq2seq",
     "plain language model",
 ]

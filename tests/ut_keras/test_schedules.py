@@ -117,3 +117,9 @@ def test_unknown_factor_is_refused_at_construction(text, message):
 def test_single_cycle_needs_steps_after_the_warmup():
     with pytest.raises(UsageError, match="train_steps=10 leaves single_cycle_cos_decay nothing"):
         schedules.LearningRateSchedule("single_cycle_cos_decay", train_steps=10, learning_rate_warmup_steps=10)
+
+
+def test_a_short_run_reaches_its_rate_and_ends_at_zero():
+    short = {"learning_rate_warmup_steps": 10, "learning_rate_decay_steps": 2000, "learning_rate_constant": 1.0}
+    schedule = schedules.LearningRateSchedule("constant*linear_warmup*linear_decay", train_steps=60, **short)
+    assert [round(float(schedule(step)), 3) for step in (0, 5, 10, 35, 60)] == [0.0, 0.5, 1.0, 0.5, 0.0]
