@@ -201,7 +201,7 @@ def refuse_bad_loss(interval, run):
     bad = interval.first_bad_step()
     if bad:
         raise UserError(
-            f"the loss is {bad[1]} at step {bad[0]}, and nothing has been saved since it was finite: "
+            f"the loss is {bad[1]} at step {bad[0]}; nothing has been saved since it was finite: "
             "lower learning_rate_constant or set clip_grad_norm"
         )
 

@@ -157,10 +157,9 @@ class AdaptiveComputationTime(keras.layers.Layer):
         """
         if self.form == "random":
             shape = tf.shape(padding_mask)
-            noise_seed = tf.stack([step, int(causal)]) if seed is None else seed
-            rows = 1 if seed is None else shape[0]
-            noise = tf.random.stateless_uniform([rows, shape[1]], noise_seed)
-            return tf.broadcast_to(noise, shape)
+            if seed is None:
+                return tf.broadcast_to(position_noise(shape[1], 2 * step + int(causal)), shape)
+            return tf.random.stateless_uniform(shape, seed)
         kernel, bias = context
         shape = tf.shape(state)
         flat = tf.cast(tf.reshape(state, [-1, kernel.shape[0]]), tf.float32)
@@ -200,6 +199,17 @@ class AdaptiveComputationTime(keras.layers.Layer):
     def get_config(self):
         names = ("form", "epsilon", "bias_initializer", "remainder_at_limit", "count_padding", "global_over")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def position_noise(length, draw):
+    """Returns [1, length] float32 in [0, 1), for each position a hash of it and of `draw` (scalar int32).
+
+    A longer row begins with the shorter one's noise, on every device, which no stateless generator promises.
+    """
+    x = tf.cast(tf.range(length), tf.uint32) * 2654435769 + tf.cast(draw, tf.uint32) * 2246822507 + 1
+    for shift, factor in ((16, 2146121005), (15, 2221713035), (16, 1)):
+        x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(shift, tf.uint32))) * factor
+    return (tf.cast(tf.bitwise.right_shift(x, tf.constant(8, tf.uint32)), tf.float32) / (1 << 24))[None, :]
 
 
 def make_halting(halting):

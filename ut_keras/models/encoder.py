@@ -210,6 +210,3 @@ class UniversalTransformerEncoder(SequenceModel):
             traces["memory"] = states
         outputs = self.softmax.logits(states) if self.head == "tokens" else states
         return outputs, {"encoder": ponder}, {"encoder": traces}
-
-    def get_config(self):
-        return {**super().get_config(), **self._arguments}

@@ -106,6 +106,3 @@ class UniversalTransformerLM(SequenceModel):
         if trace:
             traces["states"] = states
         return self.softmax.logits(states), {"decoder": ponder}, {"decoder": traces}
-
-    def get_config(self):
-        return {**super().get_config(), **self._arguments}

@@ -12,7 +12,8 @@ from ut_keras.losses import ponder_sums
 
 
 class SequenceModel(keras.Model):
-    """Base of the models. A subclass calls `self._begin` and `self._finish` in its `call`.
+    """Base of the models. A subclass calls `self._begin` and `self._finish` in its `call`, and keeps in
+    `self._arguments` the arguments of its constructor that are not named here.
 
     Args:
         random_offset: > 0: in training, positions start from an offset drawn uniformly from 0 to this (exclusive),
@@ -92,7 +93,7 @@ class SequenceModel(keras.Model):
     def get_config(self):
         names = ("random_offset", "ponder_weight", "ponder_warmup_steps", "name")
         policy = keras.saving.serialize_keras_object(self.dtype_policy)
-        return {"dtype": policy, **{name: getattr(self, name) for name in names}}
+        return {"dtype": policy, **{name: getattr(self, name) for name in names}, **self._arguments}
 
 
 def as_arrays(features):

@@ -146,6 +146,3 @@ class UniversalTransformer(SequenceModel):
         if trace:
             traces["encoder"]["memory"], traces["decoder"]["states"] = memory["states"], states
         return self.softmax.logits(states), ponder, traces
-
-    def get_config(self):
-        return {**super().get_config(), **self._arguments}
