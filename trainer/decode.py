@@ -78,7 +78,7 @@ def answer_ids(loaded, inputs, batch_size=32, extra_length=None, with_ponder=Fal
             sizes = {"encoder": len(inputs[index]), "decoder": len(produced)}
             results[index] = Decoded(
                 text=loaded.problem.decode_target(produced) if len(produced) else "",
-                score=float(scores[row]),
+                score=float(scores[row]) + 0.0,  # no -0.0
                 ids=produced,
                 inputs=inputs[index],
                 ponder_times={side: values[row, : sizes[side]] for side, values in times.items()},
@@ -145,7 +145,7 @@ def decode(
     else:
         written = [answer.text for answer in answers]
     empty = sum(not answer.text for answer in answers)
-    print(f"decoded {len(answers)} lines, {empty} of them to nothing", file=sys.stderr)
+    print(f"answered {len(answers)} lines, {empty} of them with nothing", file=sys.stderr)
     if to_file:
         textio.write_lines(to_file, written)
         print(f"wrote {to_file}", file=sys.stderr)

@@ -115,7 +115,7 @@ def _train(config, log, problem, strategy, model, optimizer, run):
                     values = evaluator.evaluate(problem.split("dev"), "dev", free_running=False)
                     record(run, events, step, values)
                     best = checkpoints.save_best(step, values)
-                    log.say(evaluation_line(step, values) + ("  (best so far)" if best else ""))
+                    log.say(evaluation_line(step, values) + ("  (kept as the best)" if best else ""))
                     interval = progress.Interval()
             if last:
                 break
@@ -161,8 +161,8 @@ def describe(log, config, problem, plan, model, strategy, step):
     operations = forward_flops(hparams, problem.features, *lengths)
     log.say(f"{config.problem}, {hparams.model} ({config.hparams_set}): {model.count_params():,} parameters")
     log.say(
-        f"floating-point operations: {operations:,} in the forward pass of an example of mean length "
-        f"({lengths[0]} inputs, {lengths[1]} targets)"
+        f"floating-point operations: {operations:,} forward, all steps, for an example of mean length "
+        f"({lengths[0]} positions of input, {lengths[1]} of target)"
     )
     log.say(
         f"training examples: {plan.examples:,}; {plan.dropped:,} above max_length={hparams.max_length} were dropped"

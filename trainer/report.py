@@ -19,7 +19,8 @@ def final_report(loaded, evaluator=None, split="test", out=None):
     """Scores the test split and shows a few of its answers; the end of a training run.
 
     Writes into the run directory: the scores to eval.json (beside those of other splits), the examples
-    to decodes.txt, and, where positions halt by themselves, the ponder time of the first example to ponder.png.
+    to decodes.txt, and, where positions halt by themselves, the ponder time of the example in which it differs
+    most to ponder.png.
 
     Args:
         loaded: `Loaded`, its problem prepared, with an output_dir.
@@ -34,8 +35,7 @@ def final_report(loaded, evaluator=None, split="test", out=None):
     run_dir = pathlib.Path(loaded.output_dir)
     examples = loaded.problem.split(split)
     scores = (evaluator or Evaluator(loaded)).evaluate(examples, split)
-    merge_eval(run_dir, scores)
-    print(table(scores), file=out)
+    publish(loaded, scores, out)
     if loaded.problem.features.input_vocabulary_size is None:
         return scores
 
@@ -46,9 +46,11 @@ def final_report(loaded, evaluator=None, split="test", out=None):
     textio.write_text(run_dir / "decodes.txt", shown)
     print(f"\nexamples of {split}:\n\n{shown}", file=out)
     if pondering and answers:
-        picture = ponder_picture(loaded, chosen[0], answers[0])
+        spreads = [float(np.ptp(answer.ponder_times["encoder"])) for answer in answers]
+        widest = int(np.argmax(spreads))
+        picture = ponder_picture(loaded, chosen[widest], answers[widest])
         picture.savefig(run_dir / PICTURE)
-        print(f"ponder time of the first example: {run_dir / PICTURE}", file=out)
+        print(f"ponder time of the example where it differs most ({widest + 1}): {run_dir / PICTURE}", file=out)
     return scores
 
 
@@ -65,10 +67,12 @@ def _number(value):
 
 
 def merge_eval(run_dir, scores):
-    """Adds scores to eval.json of a run directory, whose other keys stay; returns its path."""
+    """Replaces the scores of these splits in eval.json of a run directory; other splits stay. Returns its path."""
     path = pathlib.Path(run_dir) / "eval.json"
     before = read_json(path) if path.exists() else {}
-    textio.write_text(path, json.dumps({**before, **scores}, indent=2, sort_keys=True) + "\n")
+    new = {key.split("/")[0] for key in scores}
+    kept = {key: value for key, value in before.items() if key.split("/")[0] not in new}
+    textio.write_text(path, json.dumps({**kept, **scores}, indent=2, sort_keys=True) + "\n")
     return path
 
 
@@ -112,9 +116,9 @@ def _shown(problem, example, answer):
     return f"  input   {text}\n  answer  {answer.text}{mark}\n  right   {right}\n"
 
 
-def publish(loaded, scores):
-    """Prints scores as a table on standard output and adds them to eval.json of the run, with the weights' step."""
+def publish(loaded, scores, out=None):
+    """Prints scores as a table (on standard output) and adds them to eval.json of the run, with the weights' step."""
     if loaded.step is not None:
         scores = {**scores, **{f"{key.split('/')[0]}/step": loaded.step for key in scores}}
-    print(table(scores), flush=True)
+    print(table(scores), file=out or sys.stdout, flush=True)
     return merge_eval(loaded.output_dir, scores)

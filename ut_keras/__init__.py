@@ -1,9 +1,10 @@
 """The Universal Transformer as Keras 3 layers and models on TensorFlow.
 
-Nothing is imported until it is used: `import ut_keras` costs milliseconds.
+Nothing is imported until it is used, unless Keras is there already: `import ut_keras` costs milliseconds.
 """
 
 import importlib
+import sys
 
 from ut_keras.backend import require_tensorflow
 
@@ -23,6 +24,7 @@ _EXPORTS = {
     "AdaptiveComputationTime": "ut_keras.layers.halting",
     "Ponder": "ut_keras.layers.halting",
     "build_model": "ut_keras.models.build",
+    "load_model": "ut_keras.saving",
     "TokenCrossEntropy": "ut_keras.losses",
     "LearningRateSchedule": "ut_keras.schedules",
     "TokenAccuracy": "ut_keras.metrics",
@@ -46,3 +48,10 @@ def __getattr__(name):
 
 def __dir__():
     return sorted(__all__)
+
+
+# Who has imported Keras may load a saved model with it, and it has to know our classes by then.
+if "keras" in sys.modules and sys.modules["keras"].config.backend() == "tensorflow":
+    from ut_keras.saving import register
+
+    register()

@@ -69,7 +69,7 @@ def test_file_to_file_makes_the_folder_and_keeps_the_number_of_lines(copying, tm
     decode(copying.problem, lambda: copying, str(source), str(target))
     assert target.read_bytes() == b"1 2\n\n3\n4 5\n"
     shown = capsys.readouterr()
-    assert shown.out == "" and str(target) in shown.err and "decoded 4 lines, 1 of them to nothing" in shown.err
+    assert shown.out == "" and str(target) in shown.err and "answered 4 lines, 1 of them with nothing" in shown.err
 
 
 def test_standard_input_to_standard_output(copying, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """The direction of imports, the sizes and names of files, and what importing costs."""
 
 import ast
+import os
 import pathlib
 import subprocess
 import sys
@@ -126,3 +127,20 @@ def test_every_exported_name_exists():
 
     for name in ut_keras.__all__:
         assert getattr(ut_keras, name) is not None
+
+
+@pytest.mark.parametrize("order", ["import keras, ut_keras", "import ut_keras, keras"])
+def test_a_saved_model_is_loaded_in_a_new_process(tmp_path, order):
+    import ut_keras
+
+    encoder = ut_keras.UniversalTransformerEncoder(20, hidden_size=8, num_heads=2, filter_size=16, halting="frozen")
+    model = ut_keras.Classifier(encoder, 5)
+    model.compile("adam", ut_keras.TokenCrossEntropy(), metrics=[ut_keras.TokenAccuracy()])
+    model.save(tmp_path / "model.keras")
+    load = "keras.models" if order.startswith("import keras") else "ut_keras"
+    code = f"{order}; print({load}.load_model({str(tmp_path / 'model.keras')!r}).count_params())"
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, timeout=120, capture_output=True, text=True
+    )
+    assert int(done.stdout) == model.count_params()

@@ -23,7 +23,7 @@ def generate(model, ids, max_length=None, max_steps=None):
 
     Returns:
         [B, N] int32 numpy array, 0 after the end token; a language model's rows begin with their prefix,
-        a classifier's are one id.
+        a classifier's are one id, those of an encoder with head="tokens" one id per position.
 
     Raises:
         UserError: the model does not answer (an encoder alone), or an id is outside of its vocabulary.
@@ -39,8 +39,9 @@ def generate(model, ids, max_length=None, max_steps=None):
 
 
 def _refuse(model, ids):
-    if not hasattr(model, "classify") and not hasattr(model, "decode"):
-        raise UserError(f"{type(model).__name__} gives states, not answers: put a Classifier on it")
+    answers = hasattr(model, "classify") or hasattr(model, "decode") or getattr(model, "head", None) == "tokens"
+    if not answers:
+        raise UserError(f"{type(model).__name__} gives states, not answers: put a Classifier on it, or head='tokens'")
     parts = (model, getattr(model, "encoder", None))
     tables = [getattr(part, name, None) for part in parts for name in ("input_embedding", "embedding")]
     size = next((table.vocabulary_size for table in tables if table is not None), None)
@@ -57,6 +58,9 @@ def _compile(model, rank, max_steps):
 
     @tf.function(input_signature=[tf.TensorSpec([None] * rank, tf.int32), tf.TensorSpec([None], tf.int32)])
     def run(ids, limits):
+        if getattr(model, "head", None) == "tokens":
+            best = tf.argmax(model({"inputs": ids}, max_steps=max_steps)[..., 1:], axis=-1, output_type=tf.int32) + 1
+            return tf.where(ids != PAD, best, PAD)
         if isinstance(model, Classifier):
             return answer(model, ids, limits, "class", max_steps=max_steps).ids
         if isinstance(model, UniversalTransformerLM):

@@ -132,6 +132,8 @@ class UniversalTransformer(SequenceModel):
 
     def run(self, features, max_steps=None, seed=None, trace=False):
         """Returns (logits, {side: Ponder}, {side: traces}); `seed` None is inference."""
+        if not isinstance(features, dict) or not {"inputs", "targets"} <= set(features):
+            raise ValueError(f"{type(self).__name__} reads a dictionary of inputs and targets")
         inputs, targets = features["inputs"], features["targets"]
         offset = self._offset(inputs, seed)
         options = {"offset": offset, "max_steps": max_steps, "trace": trace}
