@@ -14,9 +14,9 @@ def test_babi_notebook_trains_and_shows_ponder_times(tmp_path, monkeypatch):
     notebook = nbformat.reads(source.read_text(encoding="utf-8"), as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert not any(cell.outputs for cell in cells), "notebooks are committed without outputs"
-    lengths = [cell for cell in cells if "EPOCHS = 120" in cell.source]
+    lengths = [cell for cell in cells if "EPOCHS, BATCH = 200, 64" in cell.source]
     assert len(lengths) == 1
-    lengths[0].source = lengths[0].source.replace("EPOCHS = 120", "EPOCHS = 2")
+    lengths[0].source = lengths[0].source.replace("EPOCHS, BATCH = 200, 64", "EPOCHS, BATCH = 2, 64")
 
     nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3").execute()
 
