@@ -206,7 +206,7 @@ def position_noise(length, draw):
 
     A longer row begins with the shorter one's noise, on every device, which no stateless generator promises.
     """
-    x = tf.cast(tf.range(length), tf.uint32) * 2654435769 + tf.cast(draw, tf.uint32) * 2246822507 + 1
+    x = tf.cast(tf.range(length), tf.uint32) * 2654435769 + tf.cast(draw, tf.uint32) * 2246822507 + 10
     for shift, factor in ((16, 2146121005), (15, 2221713035), (16, 1)):
         x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(shift, tf.uint32))) * factor
     return (tf.cast(tf.bitwise.right_shift(x, tf.constant(8, tf.uint32)), tf.float32) / (1 << 24))[None, :]
