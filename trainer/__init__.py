@@ -1,8 +1,8 @@
 """The program: trains, evaluates, decodes and exports what `problems` and `ut_keras` define.
 
     import trainer
-    trainer.main(["--problem=babi_qa_sentence_task1_1k", "--output_dir=/tmp/run"])     # returns an exit code
-    trainer.load("/tmp/run").generate(["Mary went to the kitchen. Where is Mary?"])
+    trainer.main(["--problem=babi_qa_sentence_task1_1k", "--output_dir=runs/task1"])     # returns an exit code
+    trainer.load("runs/task1").generate(["Mary went to the kitchen. Where is Mary?"])
 
 Nothing is imported until it is used: `import trainer` costs milliseconds.
 """
