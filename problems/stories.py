@@ -28,8 +28,3 @@ def sentences(text):
     # Split at the blank alone: str.split() would also split at blanks that the graph does not know.
     split = ([word for word in part.split(" ") if word] for part in parts)
     return [words for words in split if words]
-
-
-def normalised(text):
-    """Returns a text's words joined by one blank: the same sentence has one spelling."""
-    return " ".join(word for sentence in sentences(text) for word in sentence)

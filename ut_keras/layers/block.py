@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from ut_keras.layers.attention import MultiHeadAttention
+from ut_keras.layers.choices import one_of
 from ut_keras.layers.dropout import dropout, fold_seed
 from ut_keras.layers.masks import causal_mask
 from ut_keras.layers.normalization import LayerNorm
@@ -68,8 +69,7 @@ class Block(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if norm not in ("post", "pre"):
-            raise ValueError(f"norm={norm!r} is not one of post, pre")
+        one_of("norm", norm, ("post", "pre"))
         self._arguments = {
             "num_heads": num_heads,
             "filter_size": filter_size,

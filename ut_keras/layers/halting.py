@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.choices import one_of
+
 FORMS = ("basic", "accumulated", "global", "random", "frozen")
 _WEIGHTED_SUM = ("accumulated", "frozen")
 
@@ -111,8 +113,7 @@ class AdaptiveComputationTime(keras.layers.Layer):
         super().__init__(**kwargs)
         if form not in FORMS:
             raise ValueError(f"halting form {form!r} is not one of none, {', '.join(FORMS)}")
-        if global_over not in ("prefix", "all"):
-            raise ValueError(f"global_over={global_over!r} is not one of prefix, all")
+        one_of("global_over", global_over, ("prefix", "all"))
         self.form = form
         self.epsilon = epsilon
         self.bias_initializer = bias_initializer

@@ -7,6 +7,8 @@ import math
 
 import tensorflow as tf
 
+from ut_keras.layers.choices import one_of
+
 LAYOUTS = ("paper", "t2t")
 NUMBERINGS = ("start", "end")
 
@@ -53,8 +55,7 @@ def positions_of(padding_mask, numbering="start"):
     Returns:
         [1, L] ("start") or [B, L] ("end") int32. Padding after the end gets 0 under "end".
     """
-    if numbering not in NUMBERINGS:
-        raise ValueError(f"numbering={numbering!r} is not one of {', '.join(NUMBERINGS)}")
+    one_of("numbering", numbering, NUMBERINGS)
     indices = tf.range(tf.shape(padding_mask)[1])[None, :]
     if numbering == "start":
         return indices

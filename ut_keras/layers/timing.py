@@ -6,6 +6,7 @@ Legend: B batch, L length, D hidden size, T steps.
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.choices import one_of
 from ut_keras.layers.projection import project
 from ut_keras.layers.signals import LAYOUTS, sinusoids, step_shift
 
@@ -53,8 +54,7 @@ class TimingSignal(keras.layers.Layer):
             ("step", step, ("sinusoid", "learned", "none")),
             ("combine", combine, ("add", "concat")),
         ):
-            if value not in choices:
-                raise ValueError(f"signal {name}={value!r} is not one of {', '.join(choices)}")
+            one_of(f"signal {name}", value, choices)
         self.max_steps = max_steps
         self.layout = layout
         self.position = position

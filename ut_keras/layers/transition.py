@@ -6,6 +6,7 @@ Legend: B batch, L length, D hidden size, F filter size.
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.choices import one_of
 from ut_keras.layers.dropout import dropout
 
 
@@ -44,8 +45,7 @@ class Transition(keras.layers.Layer):
         self.causal = causal
         self.dropout = dropout
         self.zero_padding = zero_padding
-        if kind not in ("fc", "sepconv"):
-            raise ValueError(f"transition kind={kind!r} is not one of fc, sepconv")
+        one_of("transition kind", kind, ("fc", "sepconv"))
 
     def build(self, shape):
         size = shape[-1]

@@ -6,7 +6,10 @@ Legend: B batch, L source length, M target length, D hidden size.
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.choices import one_of
 from ut_keras.models.model import check_rank
+
+STEP_LENGTHS = ("true", "padded")
 
 
 class DecoderSide(keras.layers.Layer):
@@ -33,10 +36,8 @@ class DecoderSide(keras.layers.Layer):
 
     def __init__(self, body, hidden_size, step_length="true", max_length=256, **kwargs):
         super().__init__(**kwargs)
-        if step_length not in ("true", "padded"):
-            raise ValueError(f"step_length={step_length!r} is not one of true, padded")
         self.body = body
-        self.step_length = step_length
+        self.step_length = one_of("step_length", step_length, STEP_LENGTHS)
         self.max_length = max_length
         self.body.build((None, None, hidden_size))
         self.built = True

@@ -6,10 +6,12 @@ Legend: B batch, L length, S sentences, W words of a sentence, D hidden size, V 
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.choices import one_of
 from ut_keras.layers.embedding import SentenceEmbedding, TokenEmbedding
 from ut_keras.layers.masks import sequence_mask
 from ut_keras.layers.recurrence import UniversalRecurrence
 from ut_keras.layers.signals import positions_of
+from ut_keras.models.decoder import STEP_LENGTHS
 from ut_keras.models.model import SequenceModel, as_arrays, check_rank
 
 _TARGET_SPACES = 32
@@ -22,7 +24,8 @@ class EncoderSide(keras.layers.Layer):
         body: the layer that refines the states, `UniversalRecurrence` or `BlockStack`.
         hidden_size: D.
         words_per_sentence: W where inputs are sentences, else None.
-        numbering: positions count from the "start", or back from the "end" (the last real position is 0).
+        numbering: positions count from the "start", or back from the "end" (the last real position is 0); None: "end"
+            for sentences, whose last is the question, else "start".
         step_length: start index "step" measures in the "true" or the "padded" length.
         target_space_id: row of the learned target-space table that is added to every position; None: no table.
 
@@ -42,18 +45,16 @@ class EncoderSide(keras.layers.Layer):
         body,
         hidden_size,
         words_per_sentence=None,
-        numbering="start",
+        numbering=None,
         step_length="true",
         target_space_id=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if step_length not in ("true", "padded"):
-            raise ValueError(f"step_length={step_length!r} is not one of true, padded")
         self.body = body
         self.words_per_sentence = words_per_sentence
-        self.numbering = numbering
-        self.step_length = step_length
+        self.numbering = numbering or ("end" if words_per_sentence else "start")
+        self.step_length = one_of("step_length", step_length, STEP_LENGTHS)
         self.target_space_id = target_space_id
         self.sentences = None
         if words_per_sentence:
@@ -95,13 +96,11 @@ class UniversalTransformerEncoder(SequenceModel):
         vocabulary_size: V, ids 0 to V-1; 0 is padding.
         hidden_size: D.
         words_per_sentence: W if inputs are [B, S, W] sentences, the question the last real row; else None.
-        numbering: positions from the "start", or back from the "end"; None: "end" for sentences, whose last is the
-            question, else "start".
         head: None: states [B, L, D]; "tokens": logits [B, L, V] over the embedding's table (or a table of its own
             with `shared_embedding=False`).
         scale_embedding: multiply embeddings by sqrt(D).
         shared_embedding: the head uses the embedding's table.
-        step_length, target_space_id: see `EncoderSide`.
+        numbering, step_length, target_space_id: see `EncoderSide`.
         random_offset, ponder_weight, ponder_warmup_steps: see `SequenceModel`.
         **body: arguments of `UniversalRecurrence`: max_steps, halting, num_heads, filter_size, norm, transition,
             signal, num_blocks, dropouts, remat.
@@ -173,7 +172,7 @@ class UniversalTransformerEncoder(SequenceModel):
             self.body_class(name="body", dtype=policy, **body),
             hidden_size,
             words_per_sentence,
-            numbering or ("end" if words_per_sentence else "start"),
+            numbering,
             step_length,
             target_space_id,
             name="encoder",

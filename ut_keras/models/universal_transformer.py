@@ -107,7 +107,7 @@ class UniversalTransformer(SequenceModel):
             encoder_body,
             hidden_size,
             words_per_sentence,
-            numbering or ("end" if words_per_sentence else "start"),
+            numbering,
             step_length,
             target_space_id,
             name="encoder",
