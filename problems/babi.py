@@ -125,7 +125,7 @@ class Babi(Problem):
         by_hand = f"{name}_manual_"
         if manual_dir is not None:
             source = babi_files.find(manual_dir, self._size, self._tasks)
-            return by_hand + source.digest(babi_files.file_names(self._tasks)), source
+            return by_hand + source.digest(babi_files.paths(source, self._size, self._tasks)), source
         known = [other for other in there if other == name or other.startswith(by_hand)]
         if name in known or not known:
             return name, None

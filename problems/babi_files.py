@@ -5,22 +5,15 @@ starts. `ID text` is a statement, `ID question TAB answer TAB numbers of the sup
 question about all statements above it in its story.
 """
 
-import bz2
 import collections
-import contextlib
-import dataclasses
-import gzip
-import hashlib
 import importlib.resources
 import io
-import lzma
 import pathlib
-import tarfile
-import zlib
 
 import numpy as np
 
-from problems import textio
+from problems import sources, textio
+from problems.sources import Source
 from ut_keras.errors import UserError
 
 URL = "http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz"
@@ -50,67 +43,6 @@ _STEMS = (
     "qa19_path-finding",
     "qa20_agents-motivations",
 )
-_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
-_OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\0", lzma.open), (b"BZh", bz2.open))
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError)
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A tar file, or the folder that holds the text files.
-
-    Attributes:
-        path: pathlib.Path (or what importlib.resources gives for a file).
-    """
-
-    path: pathlib.Path
-
-    def read(self, size, names):
-        """Returns {name: bytes} of the named files of the release's folder for `size`.
-
-        Raises:
-            UserError: the tar file is broken, or a file is not in it.
-        """
-        found = self._from_folder(names) if self.path.is_dir() else self._from_tar(FOLDERS[size], names)
-        missing = [name for name in names if name not in found]
-        if missing:
-            raise UserError(
-                f"{self.path} has no {FOLDERS[size]}/{missing[0]}; put {OFFICIAL} from {URL} into a folder and "
-                "name that with --manual_dir"
-            )
-        return found
-
-    def digest(self, names):
-        """Returns eight characters that stand for the content of the tar file, or of the named files of the folder."""
-        digest = hashlib.sha256()
-        for path in (self.path / name for name in names) if self.path.is_dir() else (self.path,):
-            digest.update(path.read_bytes() if path.is_file() else b"")
-        return digest.hexdigest()[:8]
-
-    def _from_folder(self, names):
-        present = [name for name in names if (self.path / name).is_file()]
-        return {name: (self.path / name).read_bytes() for name in present}
-
-    def _from_tar(self, folder, names):
-        wanted = {f"{folder}/{name}" for name in names}
-        found = {}
-        try:
-            with self.path.open("rb") as file, contextlib.ExitStack() as stack:
-                start = file.read(8)
-                file.seek(0)
-                opener = next((function for magic, function in _OPENERS if start.startswith(magic)), None)
-                # Read to the very end: a file that was cut off is refused whatever is missing.
-                stream = stack.enter_context(opener(file)) if opener else file
-                with tarfile.open(fileobj=stream, mode="r|") as archive:
-                    for member in archive:
-                        key = "/".join(member.name.split("/")[-2:])
-                        if member.isfile() and key in wanted:
-                            found[key.split("/")[1]] = archive.extractfile(member).read()
-                while stream.read(1 << 20):
-                    pass
-        except _BROKEN as error:
-            raise UserError(f"{self.path} is not a whole tar file: {error or type(error).__name__}") from None
-        return found
 
 
 def file_names(tasks):
@@ -124,10 +56,10 @@ def shipped():
 
 
 def find(manual_dir, size, tasks):
-    """Returns the source below `manual_dir` (a folder, or a tar file itself) that holds most of the files of `tasks`.
+    """Returns the `Source` below `manual_dir` (a folder, or an archive itself) that holds most of the files of `tasks`.
 
     Raises:
-        UserError: there is none, or the only tar files are broken.
+        UserError: there is none, or the only archives are broken.
     """
     manual = pathlib.Path(manual_dir).expanduser()
     if not manual.exists():
@@ -139,24 +71,51 @@ def find(manual_dir, size, tasks):
         foreign = path.resolve().name in _OTHER_FOLDERS + tuple(f for f in FOLDERS.values() if f != folder)
         if not foreign and any((path / name).is_file() for name in names):
             return Source(path)
-    tars = sorted(path for path in manual.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
-    tars.sort(key=lambda path: path.name != OFFICIAL)
     broken, best = None, (0, None)
-    for path in tars:
+    for path in sorted(sources.archives(manual), key=lambda path: path.name != OFFICIAL):
         source = Source(path)
         try:
-            count = len(source._from_tar(folder, names))
+            count = len(present(source, size, names))
         except UserError as error:
             broken = broken or error
             continue
         if count == len(names):
             return source
-        best = max(best, (count, path), key=lambda pair: pair[0])
+        best = max(best, (count, source), key=lambda pair: pair[0])
     if best[1] is not None:
-        return Source(best[1])
+        return best[1]
     if broken:
         raise broken
     raise UserError(f"--manual_dir {manual} has no bAbI files of {folder}; put {OFFICIAL} from {URL} there")
+
+
+def paths(source, size, tasks):
+    """Returns the paths in `source` of the files of tasks."""
+    return list(present(source, size, file_names(tasks)).values())
+
+
+def present(source, size, names):
+    """Returns {name: its path in `source`} of those of the files that it has: of a folder, in it and not below it."""
+    paths = {name: name if source.path.is_dir() else f"{FOLDERS[size]}/{name}" for name in names}
+    if source.path.is_dir():
+        return {name: path for name, path in paths.items() if path in source.names()}
+    return {name: path for name, path in paths.items() if source.has(path)}
+
+
+def read(source, size, names):
+    """Returns {name: bytes} of the named files of the release's folder for `size`.
+
+    Raises:
+        UserError: the archive is broken, or a file is not in it.
+    """
+    there = present(source, size, names)
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise UserError(
+            f"{source.path} has no {FOLDERS[size]}/{missing[0]}; put {OFFICIAL} from {URL} into a folder and "
+            "name that with --manual_dir"
+        )
+    return {name: source.read(path) for name, path in there.items()}
 
 
 def read_splits(source, tasks, size, dev_percent, seed):
@@ -171,7 +130,7 @@ def read_splits(source, tasks, size, dev_percent, seed):
     Raises:
         UserError: a file is missing or broken, or too small for three splits.
     """
-    files = source.read(size, file_names(tasks))
+    files = read(source, size, file_names(tasks))
     splits = {"train": [], "dev": [], "test": []}
     for task in tasks:
         train_name, test_name = file_names([task])

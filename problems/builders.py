@@ -6,18 +6,20 @@ features are text: the datasets are readable by any program, and a problem packs
 
 import contextlib
 import dataclasses
+import functools
 import io
 import os
 import pathlib
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow_datasets as tfds
 from absl import logging as absl_logging
 
-from problems import algorithmic_strings, babi_files, packed
+from problems import algorithmic_strings, babi_files, packed, sources
 from ut_keras.errors import UserError
 
 _TIMEOUT_SECONDS = 20
@@ -97,6 +99,114 @@ class UtBabi(tfds.core.GeneratorBasedBuilder):
 
     def _generate_examples(self):
         raise AssertionError("_split_generators gives generators")
+
+
+@dataclasses.dataclass(kw_only=True)
+class TextConfig(tfds.core.BuilderConfig):
+    """Settings of `UtText`.
+
+    Args:
+        columns: {column: str or int}, the type of each.
+        splits: function (download manager) -> {split: function () -> iterable of {column: value}}; not called where
+            the data are prepared.
+    """
+
+    columns: dict
+    splits: Callable | None = None
+
+
+class UtText(tfds.core.GeneratorBasedBuilder):
+    """Rows of text and numbers, whatever they mean: the problems' own files and the datasets that are lines of text."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        kinds = {str: tfds.features.Text, int: lambda: tfds.features.Scalar(np.int64)}
+        columns = {name: kinds[kind]() for name, kind in self.builder_config.columns.items()}
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(columns), disable_shuffling=True, description="rows of text"
+        )
+
+    def _split_generators(self, dl_manager):
+        return {name: enumerate(rows()) for name, rows in self.builder_config.splits(dl_manager).items()}
+
+    def _generate_examples(self):
+        raise AssertionError("_split_generators gives generators")
+
+
+def prepare_text(root, name, columns, splits):
+    """Returns the prepared `UtText` builder whose config is called `name`.
+
+    Args:
+        root: path of the data directory.
+        name: everything that shapes the data, without "/" and blanks.
+        columns: {column: str or int}.
+        splits: {split: function () -> iterable of {column: value}}, called where the data are not there yet.
+
+    Raises:
+        UserError: a file or directory is at fault.
+    """
+    return prepare(UtText, TextConfig(name=name, columns=columns, splits=lambda _: splits), root)
+
+
+def prepare_official(root, name, columns, read, official, manual_dir=None, used=None):
+    """Returns the prepared builder of a published dataset.
+
+    From `manual_dir`, where given; else from what was prepared before; else by download.
+
+    Args:
+        root, columns: as of `prepare_text`.
+        name: the settings; whether it was downloaded, or a digest of what was put there by hand, is added.
+        read: function (Source) -> {split: iterable of rows}.
+        official: `sources.Official`.
+        manual_dir: where the file, or what it holds, was put by hand; or None.
+        used: name of the config that a run was trained on; taken where it is there.
+
+    Raises:
+        UserError: a file is missing or broken, or cannot be downloaded; the message says the way out.
+    """
+    there = prepared_config_names(UtText, root)
+    by_hand = f"{name}_manual_"
+    if used in there:
+        return prepare(UtText, TextConfig(name=used, columns=columns), root)
+    if manual_dir is not None:
+        source = sources.find(manual_dir, official)
+        chosen = by_hand + source.digest(official.members)
+        rows = read(source) if chosen not in there else {}
+        return prepare_text(root, chosen, columns, {split: functools.partial(iter, r) for split, r in rows.items()})
+    known = [other for other in there if other == name or other.startswith(by_hand)]
+    if known and name not in known:
+        if len(known) > 1:
+            raise UserError(f"{root} has data from {len(known)} manual folders; say which with --manual_dir")
+        return prepare(UtText, TextConfig(name=known[0], columns=columns), root)
+    if not known:
+        require_url(official.url)
+
+    def download(dl_manager):
+        rows = _from_download(dl_manager, official.url, lambda path: read(sources.Source(path)))
+        return {split: functools.partial(iter, r) for split, r in rows.items()}
+
+    return prepare(UtText, TextConfig(name=name, columns=columns, splits=download), root)
+
+
+def prepare_catalogued(name, root, reach):
+    """Returns a prepared builder of tensorflow-datasets' own catalogue.
+
+    Args:
+        name: "dataset/config".
+        root: path of the data directory.
+        reach: function () that raises UserError where its files cannot be downloaded.
+    """
+    try:
+        with _quiet():
+            builder = tfds.builder(name, data_dir=str(root))
+            if not builder.is_prepared():
+                reach()
+                print(f"preparing {builder.info.full_name} in {root} ...", file=sys.stderr, flush=True)
+                builder.download_and_prepare()
+    except OSError as error:
+        raise UserError(f"cannot prepare {name} in {root}: {error.strerror or error}") from None
+    return builder
 
 
 def data_root(data_dir):

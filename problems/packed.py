@@ -21,7 +21,7 @@ import numpy as np
 
 from ut_keras.errors import UserError
 
-_FORMAT = 1
+_FORMAT = 2
 _META = "meta.json"
 _ARRAYS = ("tokens", "offsets", "lengths")
 _STALE_SECONDS = 3600
@@ -86,6 +86,8 @@ class PackedSplit:
         inputs: Packed, or None where the problem has no inputs.
         targets: Packed.
         counts: {what: number} of examples that were cut or dropped when the split was made.
+        extras: {name: [N] int32}, what else is known of each example and no model sees (its difficulty, an
+            alternative answer).
         digest: the fingerprint, where it is known already.
     """
 
@@ -93,6 +95,7 @@ class PackedSplit:
     inputs: Packed | None
     targets: Packed
     counts: dict = dataclasses.field(default_factory=dict)
+    extras: dict = dataclasses.field(default_factory=dict)
     digest: str | None = None
 
     def __len__(self):
@@ -115,6 +118,9 @@ class PackedSplit:
                 digest.update(repr((feature.tokens.shape, feature.tokens.dtype.str)).encode())
                 digest.update(np.ascontiguousarray(feature.tokens))
                 digest.update(np.ascontiguousarray(feature.lengths))
+        for name in sorted(self.extras):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(self.extras[name], np.int32))
         return digest.hexdigest()
 
     def padded(self, count=None):
@@ -200,14 +206,23 @@ def _save(directory, name, split):
     for key, feature in present.items():
         for array in _ARRAYS:
             np.save(directory / f"{name}.{key}.{array}.npy", getattr(feature, array))
-    return {"features": sorted(present), "counts": split.counts, "fingerprint": split.fingerprint}
+    for key, values in split.extras.items():
+        np.save(directory / f"{name}.extra.{key}.npy", np.asarray(values, np.int32))
+    return {
+        "features": sorted(present),
+        "counts": split.counts,
+        "extras": sorted(split.extras),
+        "fingerprint": split.fingerprint,
+    }
 
 
 def _open(directory, name, entry):
     features = {
         key: Packed(*(_map(directory / f"{name}.{key}.{array}.npy") for array in _ARRAYS)) for key in entry["features"]
     }
-    return PackedSplit(name, features.get("inputs"), features["targets"], entry["counts"], entry["fingerprint"])
+    extras = {key: _map(directory / f"{name}.extra.{key}.npy") for key in entry["extras"]}
+    inputs, targets = features.get("inputs"), features["targets"]
+    return PackedSplit(name, inputs, targets, entry["counts"], extras, entry["fingerprint"])
 
 
 def _map(path):

@@ -47,12 +47,14 @@ class BatchPlan:
         batch_size: the most positions in a batch, inputs and targets with their padding together,
             over all replicas; with `fixed`, the number of examples.
         fixed: `batch_size` counts examples.
-        max_length: longest inputs or targets (positions); longer examples are dropped and counted.
-            None: no limit.
+        max_length: longest inputs or targets (positions). None: no limit.
         seed: order of the examples and of the batches.
+        long: what becomes of a longer example: "drop" leaves it out, "cut" keeps the first `max_length` positions
+            of either side (a side that was cut has no end token). Both are counted.
 
     Attributes:
-        dropped: number of examples longer than `max_length`.
+        dropped: number of examples longer than `max_length` that are left out.
+        cut: number of examples longer than `max_length` that are cut.
         examples: number of examples in an epoch.
         steps_per_epoch: number of batches in an epoch; the same in every epoch.
         shapes: list of (examples, S, M), the shape of each bucket's batches, longest last.
@@ -68,10 +70,14 @@ class BatchPlan:
     [0, 1, 2]
     """
 
-    def __init__(self, lengths, batch_size, fixed=False, max_length=None, seed=0):
+    def __init__(self, lengths, batch_size, fixed=False, max_length=None, seed=0, long="drop"):
         lengths = np.asarray(lengths, np.int64).reshape(-1, 2)
         longest = lengths.max(axis=1) if len(lengths) else np.zeros(0, np.int64)
-        kept = np.flatnonzero(longest <= max_length) if max_length is not None else np.arange(len(lengths))
+        fits = longest <= max_length if max_length is not None else np.ones(len(lengths), bool)
+        self.cut = int(np.sum(~fits)) if long == "cut" else 0
+        if long == "cut" and max_length is not None:
+            lengths, fits = np.minimum(lengths, max_length), np.ones(len(lengths), bool)
+        kept = np.flatnonzero(fits)
         if not len(kept):
             limit = f" of at most max_length={max_length} positions" if len(lengths) else ""
             raise UserError(f"there is no training example{limit}; there are {len(lengths)} examples in all")

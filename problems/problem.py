@@ -8,6 +8,8 @@ import json
 import pathlib
 import sys
 
+import numpy as np
+
 from problems import packed, textio
 from problems.vocabulary import EOS, Vocabulary
 from ut_keras import registry
@@ -32,8 +34,13 @@ class Problem:
     Attributes:
         name: the registered name.
         args: {argument: value}, all of them.
-        splits: names of the splits; "train" and "dev" among them, and "test" for the final score.
+        splits: names of the splits that there may be; "train" and "dev" among them, "test" for the final score.
+        available: names of the splits that there are; None before `prepare`.
         target: "sequence" or "class".
+        scored: "all" tokens count, or the "last" one before the end token (predicting a word): the evaluation then
+            reports it apart, and whether it is preferred to the id in the split's extras["wrong"], where there is one.
+        selection: how the best checkpoint is chosen on dev: by teacher-forced "accuracy", or by "loss" (negative
+            log-likelihood).
         default_hparams_set: the hparams set that fits the problem.
         description: one line.
         vocabularies: {"inputs": Vocabulary or None, "targets": Vocabulary}; None before `prepare`.
@@ -46,6 +53,8 @@ class Problem:
 
     splits = ("train", "dev", "test")
     target = "sequence"
+    scored = "all"
+    selection = "accuracy"
     default_hparams_set = None
     arguments = {}
     words_per_sentence = None
@@ -85,14 +94,14 @@ class Problem:
         self._restore(state)
         self._splits = splits
         self.data_dir = str(root)
-        self.fingerprint = _fingerprint(self.vocabularies, splits)
+        self.fingerprint = _fingerprint(self.vocabularies, self._trained_on(splits))
         self._refuse_other_data()
         sizes = ", ".join(f"{name} {len(split):,}" for name, split in splits.items())
         _log(f"{self.name}: examples: {sizes} (data in {root})")
         for name, split in splits.items():
             for what, count in split.counts.items():
                 if count:
-                    _log(f"{self.name}: {name}: {count:,} of {len(split):,} {what}")
+                    _log(f"{self.name}: {name}: {what}: {count:,}")
         return self
 
     @property
@@ -108,12 +117,41 @@ class Problem:
         )
 
     def split(self, name):
-        """Returns the `PackedSplit` called `name`; UsageError if there is none."""
+        """Returns the `PackedSplit` called `name`.
+
+        Raises:
+            UsageError: the problem has no split of this name.
+            UserError: it could have one, and the files for it are not there; or nothing is prepared yet.
+        """
         if name not in self.splits:
             raise UsageError(f"{self.name} has no split {name!r}; it has {', '.join(self.splits)}")
         if self._splits is None:
             raise UserError(f"{self.name}: its data are not prepared yet")
+        if name not in self._splits:
+            raise UserError(f"{self.name}: there is no split {name!r}: {self._absent(name)}")
         return self._splits[name]
+
+    @property
+    def available(self):
+        return None if self._splits is None else tuple(name for name in self.splits if name in self._splits)
+
+    @property
+    def final_split(self):
+        """The split of the final score: "test", or "dev" where there is no test split."""
+        return "test" if self._splits is None or "test" in self._splits else "dev"
+
+    def groups(self, split):
+        """Returns {name: [N] bool} of the parts of a `PackedSplit` that are scored for themselves as well."""
+        return {}
+
+    @property
+    def decodes_all(self):
+        """Whether an evaluation decodes all of a split: where text is scored, as BLEU of a sample is none."""
+        return type(self).text_scores is not Problem.text_scores
+
+    def text_scores(self, outputs, references):
+        """Returns {metric: number or text} of decoded texts against the right ones, two lists of str (BLEU, ...)."""
+        return {}
 
     def exact_length_split(self, length, count, seed=0):
         """Returns a `PackedSplit` of inputs of exactly `length` symbols; UsageError if the problem has none."""
@@ -124,16 +162,29 @@ class Problem:
 
         Raises:
             UserError: the line cannot be encoded; the message names the problem and the token.
+
+        A problem without inputs takes the beginning of a target: its ids without an end token.
         """
-        raise UsageError(f"{self.name} does not take text")
+        vocabulary = self._known("inputs") or self._known("targets")
+        ids = vocabulary.encode(text, self.name)
+        return np.array(with_end(ids) if ids and self._known("inputs") else ids, np.int32)
+
+    def encode_target(self, text):
+        """Returns the ids of an output, raising as `encode_input`: [N] int32 with the end token; of a class [1]."""
+        targets = self._known("targets")
+        if self.target == "class":
+            if text not in targets:
+                raise UserError(f"{self.name} has no class {text!r}{registry.near_names(text, targets.entries)}")
+            return np.array([targets.id_of(text)], np.int32)
+        return np.array(with_end(targets.encode(text, self.name)), np.int32)
 
     def cut(self, text):
         """Returns what `encode_input` leaves out of a line of text, in words; "" where it is nothing."""
         return ""
 
     def decode_input(self, ids):
-        """Returns the text of input ids."""
-        return self._known("inputs").decode(ids)
+        """Returns the text of input ids (of the beginning of a target, where there are no inputs)."""
+        return (self._known("inputs") or self._known("targets")).decode(ids)
 
     def decode_target(self, ids):
         """Returns the text of output ids: [N] up to the first end token, or one class id; reserved ids have none."""
@@ -143,8 +194,11 @@ class Problem:
         return targets.decode(ids)
 
     def text_encoder(self):
-        """Returns a tf.Module: [B] string -> [B, L] or [B, S, W] int32 (see text_graph.py)."""
-        raise UsageError(f"{self.name} does not take text")
+        """Returns a tf.Module: [B] string -> [B, L] or [B, S, W] int32, the twin of `encode_input`."""
+        from problems import text_graph
+
+        inputs = self._known("inputs")
+        return text_graph.encoder(inputs or self._known("targets"), end=inputs is not None)
 
     def text_decoder(self):
         """Returns a tf.Module: [B, N] ids (class: [B] or [B, 1]) -> [B] string."""
@@ -152,7 +206,7 @@ class Problem:
 
         if self.target == "class":
             return text_graph.ClassDecoder(self._known("targets"))
-        return text_graph.SequenceDecoder(self._known("targets"))
+        return text_graph.decoder(self._known("targets"))
 
     def max_output_length(self, input_length):
         """Returns the most output ids, end token included, for `input_length` positions (an int or a tensor)."""
@@ -188,9 +242,21 @@ class Problem:
         problem._loaded = (fingerprint, problem.vocabularies)
         return problem
 
+    def saved_vocabulary(self, feature):
+        """Returns the vocabulary of "inputs" or "targets" that `load` brought; None if the problem was not loaded."""
+        return self._loaded[1][feature] if self._loaded else None
+
     def _pack(self, root, manual_dir):
         """Returns ({split: PackedSplit}, state for `_restore`); makes them below the path `root` if need be."""
         raise UsageError(f"{self.name} has no data")
+
+    def _trained_on(self, splits):
+        """Returns those of {name: PackedSplit} that a run is bound to: it refuses to go on where they have changed."""
+        return splits
+
+    def _absent(self, split):
+        """Returns why there is no such split, and what to do about it."""
+        return "its files were not found"
 
     def _open_or_pack(self, root, settings, make):
         return packed.open_or_pack(root / "packed", self.name, settings, make)

@@ -1,4 +1,4 @@
-"""In-graph twins of the text encoders and decoders, of core TensorFlow operations alone.
+"""In-graph twins of the text encoders and decoders; subwords need tensorflow-text, the others core TensorFlow alone.
 
 Legend: B lines of a batch, L positions, S sentences, W words of a sentence, N output ids.
 
@@ -11,17 +11,106 @@ import re
 
 import tensorflow as tf
 
+from problems import subwords
 from problems.stories import PUNCTUATION, SENTENCE_ENDS
-from problems.vocabulary import BLANKS, EOS, NUM_RESERVED, PAD
+from problems.vocabulary import BLANKS, EOS, NUM_RESERVED, PAD, UNK, UNKNOWN
+from ut_keras.errors import UsageError
 
 _UNKNOWN = -1
 
 
-class SymbolEncoder(tf.Module):
-    """Twin of SymbolVocabulary.encode with an end token after it.
+def encoder(vocabulary, end=True):
+    """Returns the twin of `vocabulary.encode`: a tf.Module, [B] string -> [B, L] int32, padded with 0, L at least 1.
+
+    Args:
+        vocabulary: of any kind whose `encode` takes a line of text.
+        end: an end token follows the ids of a line; a line without ids stays empty.
+    """
+    if vocabulary.kind not in _ENCODERS:
+        raise UsageError(f"a vocabulary of {vocabulary.kind} takes no line: the problem needs its own text_encoder")
+    return _ENCODERS[vocabulary.kind](vocabulary, end)
+
+
+def decoder(vocabulary):
+    """Returns the twin of `vocabulary.decode`: a tf.Module, [B, N] int -> [B] string."""
+    if vocabulary.kind == "subwords":
+        return SubwordDecoder(vocabulary)
+    if vocabulary.kind == "bytes":
+        return ByteDecoder()
+    return SequenceDecoder(vocabulary, separator="" if vocabulary.kind == "symbols" else " ")
+
+
+class _LineEncoder(tf.Module):
+    """Lines to padded ids; a subclass gives `ids_of(lines)`: ragged [B, None] int32.
+
+    Args:
+        vocabulary: the vocabulary.
+        end: see `encoder`.
+    """
+
+    def __init__(self, vocabulary, end=True):
+        super().__init__(name=f"{vocabulary.kind}_encoder")
+        self._end = end
+
+    def __call__(self, lines):
+        ids = self.ids_of(lines)
+        if self._end:
+            filled = tf.cast(ids.row_lengths() > 0, tf.int64)
+            ends = tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(filled)], EOS), filled)
+            ids = tf.concat([ids, ends], axis=1)
+        return _at_least_one(ids.to_tensor(PAD))
+
+
+class SubwordEncoder(_LineEncoder):
+    """Twin of SubwordVocabulary.encode; see `encoder`."""
+
+    def __init__(self, vocabulary, end=True):
+        super().__init__(vocabulary, end)
+        self._tokenizer = _tokenizer(vocabulary)
+        self._sign = vocabulary.blank_sign_ids
+
+    def ids_of(self, lines):
+        # SentencePiece's sign for a blank is spelled by its bytes, between the parts of a line.
+        parts = tf.strings.split(lines, subwords.BLANK_SIGN)
+        ids = self._tokenizer.tokenize(parts.flat_values)
+        numbers = tf.range(tf.size(parts.flat_values, tf.int64)) - tf.gather(parts.row_starts(), parts.value_rowids())
+        signs = tf.RaggedTensor.from_row_lengths(
+            tf.tile(tf.constant(self._sign, tf.int32), [tf.math.count_nonzero(numbers > 0, dtype=tf.int32)]),
+            tf.where(numbers > 0, tf.constant(len(self._sign), tf.int64), 0),
+        )
+        spelled = tf.concat([signs, tf.cast(ids, tf.int32)], axis=1)
+        return parts.with_flat_values(spelled).merge_dims(1, 2)
+
+
+class ByteEncoder(_LineEncoder):
+    """Twin of ByteVocabulary.encode; see `encoder`."""
+
+    def ids_of(self, lines):
+        values = tf.strings.bytes_split(lines)
+        return values.with_flat_values(
+            tf.cast(tf.reshape(tf.io.decode_raw(values.flat_values, tf.uint8), [-1]), tf.int32) + NUM_RESERVED
+        )
+
+
+class OpenWordEncoder(_LineEncoder):
+    """Twin of OpenWordVocabulary.encode; see `encoder`."""
+
+    def __init__(self, vocabulary, end=True):
+        super().__init__(vocabulary, end)
+        self._table = _table(vocabulary, UNK)
+
+    def ids_of(self, lines):
+        words = tf.strings.split(tf.strings.regex_replace(lines, f"[{BLANKS}]", " "), " ")
+        words = tf.ragged.boolean_mask(words, words != "")
+        return words.with_flat_values(self._table.lookup(words.flat_values))
+
+
+class SymbolEncoder(_LineEncoder):
+    """Twin of SymbolVocabulary.encode; see `encoder`.
 
     Args:
         vocabulary: SymbolVocabulary.
+        end: see `encoder`.
 
     Call arguments:
         lines: [B] string.
@@ -30,20 +119,16 @@ class SymbolEncoder(tf.Module):
         [B, L] int32, padded with 0; L is at least 1.
     """
 
-    def __init__(self, vocabulary):
-        super().__init__(name="symbol_encoder")
+    def __init__(self, vocabulary, end=True):
+        super().__init__(vocabulary, end)
         self._table = _table(vocabulary)
 
-    def __call__(self, lines):
+    def ids_of(self, lines):
         text = tf.strings.regex_replace(lines, f"[{BLANKS}]", "")
         symbols = tf.strings.unicode_split(text, "UTF-8", errors="replace")
         ids = self._table.lookup(symbols.flat_values)
-        accepted = tf.reduce_all(symbols.with_flat_values(ids != _UNKNOWN), axis=1) & (symbols.row_lengths() > 0)
-        kept = _of_lines(ids, symbols.value_rowids(), accepted)
-        ends = tf.RaggedTensor.from_row_lengths(
-            tf.fill([tf.math.count_nonzero(accepted)], EOS), tf.cast(accepted, tf.int64)
-        )
-        return _at_least_one(tf.concat([kept, ends], axis=1).to_tensor(PAD))
+        accepted = tf.reduce_all(symbols.with_flat_values(ids != _UNKNOWN), axis=1)
+        return _of_lines(ids, symbols.value_rowids(), accepted)
 
 
 class StoryEncoder(tf.Module):
@@ -101,15 +186,43 @@ class SequenceDecoder(tf.Module):
 
     def __init__(self, vocabulary, separator=""):
         super().__init__(name="sequence_decoder")
-        self._entries = vocabulary.entries
+        self._entries = (UNKNOWN,) * (vocabulary.reserved - NUM_RESERVED) + vocabulary.entries
         self._separator = separator
 
     def __call__(self, ids):
         ids = tf.cast(ids, tf.int32)
-        before_end = tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0
-        shown = before_end & (ids >= NUM_RESERVED) & (ids < NUM_RESERVED + len(self._entries))
+        shown = _shown(ids, NUM_RESERVED, NUM_RESERVED + len(self._entries))
         entries = tf.gather(tf.constant(self._entries), tf.where(shown, ids - NUM_RESERVED, 0))
         return tf.strings.reduce_join(tf.ragged.boolean_mask(entries, shown), axis=1, separator=self._separator)
+
+
+class ByteDecoder(tf.Module):
+    """Twin of ByteVocabulary.decode: [B, N] int -> [B] string."""
+
+    def __init__(self):
+        super().__init__(name="byte_decoder")
+
+    def __call__(self, ids):
+        ids = tf.cast(ids, tf.int32)
+        shown = _shown(ids, NUM_RESERVED, NUM_RESERVED + 256)
+        values = tf.gather(
+            tf.constant([bytes([value]) for value in range(256)]), tf.where(shown, ids - NUM_RESERVED, 0)
+        )
+        text = tf.strings.reduce_join(tf.ragged.boolean_mask(values, shown), axis=1)
+        return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+
+
+class SubwordDecoder(tf.Module):
+    """Twin of SubwordVocabulary.decode: [B, N] int -> [B] string."""
+
+    def __init__(self, vocabulary):
+        super().__init__(name="subword_decoder")
+        self._tokenizer = _tokenizer(vocabulary)
+        self._size = vocabulary.size
+
+    def __call__(self, ids):
+        ids = tf.cast(ids, tf.int32)
+        return self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, _shown(ids, UNK + 1, self._size)))
 
 
 class ClassDecoder(tf.Module):
@@ -127,7 +240,7 @@ class ClassDecoder(tf.Module):
 
     def __init__(self, vocabulary):
         super().__init__(name="class_decoder")
-        self._entries = ("",) * NUM_RESERVED + vocabulary.entries
+        self._entries = ("",) * vocabulary.reserved + vocabulary.entries
 
     def __call__(self, ids):
         return tf.gather(tf.constant(self._entries), tf.reshape(tf.cast(ids, tf.int32), [-1]))
@@ -153,9 +266,29 @@ def _at_least_one(padded):
     return tf.pad(padded, [[0, 0], [0, missing]] + [[0, 0]] * (len(padded.shape) - 2))
 
 
-def _table(vocabulary):
+def _shown(ids, first, end):
+    """Returns where `ids` [B, N] stand before the first end token and are in first .. end - 1: [B, N] bool."""
+    before_end = tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0
+    return before_end & (ids >= first) & (ids < end)
+
+
+def _table(vocabulary, unknown=_UNKNOWN):
     initializer = tf.lookup.KeyValueTensorInitializer(
         tf.constant(vocabulary.entries),
-        tf.range(NUM_RESERVED, vocabulary.size, dtype=tf.int32),
+        tf.range(vocabulary.reserved, vocabulary.size, dtype=tf.int32),
     )
-    return tf.lookup.StaticHashTable(initializer, _UNKNOWN)
+    return tf.lookup.StaticHashTable(initializer, unknown)
+
+
+def _tokenizer(vocabulary):
+    import tensorflow_text
+
+    return tensorflow_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
+
+
+_ENCODERS = {
+    "symbols": SymbolEncoder,
+    "open_words": OpenWordEncoder,
+    "bytes": ByteEncoder,
+    "subwords": SubwordEncoder,
+}

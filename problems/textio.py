@@ -2,8 +2,10 @@
 
 Reading: a line ends at LF and nowhere else (a CR before it goes with it, so that files with CRLF
 give the same lines; any other CR stays in the line); a final LF ends the last line and begins no
-other; a byte order mark at the start of a file is dropped; a file that is compressed with gzip is
-recognised by its content. Writing: UTF-8, LF, to a temporary name that is renamed at the end.
+other; a byte order mark at the start of a file is dropped. A file whose name ends in .gz is
+compressed with gzip and nothing else; under another name gzip is recognised by its first bytes,
+which no text begins with. Writing: UTF-8, LF, compressed under a name that ends in .gz, to a
+temporary name that is renamed at the end.
 """
 
 import contextlib
@@ -18,6 +20,7 @@ from ut_keras.errors import UserError
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
+_SUFFIX = ".gz"
 
 
 def read_lines(source, name=None):
@@ -28,14 +31,16 @@ def read_lines(source, name=None):
         name: what to call a file object in messages.
 
     Raises:
-        UserError: the file is missing or unreadable, its gzip stream is broken, or bytes are not
-            UTF-8; the message names file, line and byte offset in the file.
+        UserError: the file is missing or unreadable, its gzip stream is broken, its name ends in .gz and it is no
+            gzip file, or bytes are not UTF-8; the message names file, line and byte offset in the (unpacked) file.
     """
     if hasattr(source, "read"):
         yield from _lines(source, name or "standard input")
         return
     with _reading(source), open(source, "rb") as stream:
         compressed = stream.peek(2).startswith(_GZIP)
+        if not compressed and str(source).endswith(_SUFFIX):
+            raise UserError(f"{source} is not a gzip file; unpacked text needs a name without {_SUFFIX}")
         with gzip.open(stream) if compressed else stream as plain:
             yield from _lines(plain, str(source))
 
@@ -87,26 +92,40 @@ def write_text(path, text):
 def atomic_writer(path, binary=False):
     """Gives a file that becomes `path` when the block ends, and vanishes if the block fails.
 
-    The folder is made if it is missing. Text is UTF-8 with LF; a name that ends in .gz compresses.
+    The folder is made if it is missing; a link is followed, and a device or pipe is written to and not replaced.
+    Text is UTF-8 with LF; a name that ends in .gz compresses.
+
+    Raises:
+        UserError: the file cannot be written, or the text holds half of a surrogate pair, which UTF-8 cannot hold.
     """
     path = pathlib.Path(path)
     with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.incomplete")
-        try:
-            with open(temporary, "xb") as raw:
-                packed = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if path.suffix == ".gz" else raw
-                file = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with open(path, "wb") as raw, _encoding(raw, path.name, binary) as file:
                 yield file
-                file.flush()
-                if not binary:
-                    file.detach()
-                if packed is not raw:
-                    packed.close()
-            os.replace(temporary, path)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        place = path.resolve()
+        temporary = place.with_name(f".{place.name}.{secrets.token_hex(4)}.incomplete")
+        try:
+            with open(temporary, "xb") as raw, _encoding(raw, path.name, binary) as file:
+                yield file
+            os.replace(temporary, place)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+@contextlib.contextmanager
+def _encoding(raw, name, binary):
+    packed = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if name.endswith(_SUFFIX) else raw
+    file = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+    yield file
+    file.flush()
+    if not binary:
+        file.detach()
+    if packed is not raw:
+        packed.close()
 
 
 def _lines(stream, name):
@@ -115,6 +134,8 @@ def _lines(stream, name):
         start, end = 0, len(line)
         if number == 1 and line.startswith(_BOM):
             start = len(_BOM)
+            if line == _BOM:
+                return
         if line.endswith(b"\n"):
             end -= 2 if line.endswith(b"\r\n") else 1
         yield decode_utf8(line[start:end], name, number, offset + start)
@@ -137,3 +158,5 @@ def _writing(path):
         yield
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    except UnicodeEncodeError as error:
+        raise UserError(f"cannot write {path}: {error.object[error.start]!r} is half of a surrogate pair") from None

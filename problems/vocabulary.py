@@ -1,7 +1,8 @@
-"""Vocabularies: text to ids and back. Standard library only; the in-graph twins are in text_graph.py.
+"""Vocabularies of listed entries, and bytes: text to ids and back. Standard library only.
 
-Ids: 0 is padding, 1 the end of a sequence, an entry's id is its index plus 2. The two reserved ids
-have no spelling, so no text can collide with them.
+Ids: 0 is padding, 1 the end of a sequence, an entry's id its index plus the number of reserved ids. Reserved
+ids have no spelling, so no text can collide with them. Subwords are in subwords.py, the twins of all
+kinds on tensors in text_graph.py.
 """
 
 import re
@@ -12,38 +13,50 @@ from ut_keras.registry import near_names
 PAD = 0
 EOS = 1
 NUM_RESERVED = 2
+UNK = 2  # where a kind has an unknown word
+UNKNOWN = "<unk>"  # how it is shown; never read
 
 # The white space of both twins. Python's own idea of it (no-break space, U+0085, ...) differs from the graph's.
 BLANKS = "\t\n\v\f\r "
+
+
+def before_end(ids):
+    """Yields `ids` as integers, up to the first end token."""
+    for number in ids:
+        if number == EOS:
+            return
+        yield int(number)
 
 
 class Vocabulary:
     """A closed list of entries.
 
     Args:
-        entries: distinct non-empty strings; entry i has id i + 2.
+        entries: distinct non-empty strings; entry i has id i + reserved.
 
     Attributes:
         entries: tuple of str.
-        size: number of ids, the two reserved ones included.
+        size: number of ids, the reserved ones included.
+        reserved: number of ids below those of the entries.
 
     Raises:
         UserError: an entry is empty or stands in the list twice.
     """
 
     kind = None
+    reserved = NUM_RESERVED
     _kinds = {}
 
     def __init__(self, entries):
         self.entries = tuple(entries)
         self._ids = {}
-        for index, entry in enumerate(self.entries, NUM_RESERVED):
+        for number, entry in enumerate(self.entries, 1):
             if not entry:
-                raise UserError(f"vocabulary: entry {index - NUM_RESERVED + 1} is empty")
+                raise UserError(f"vocabulary: entry {number} is empty")
             if entry in self._ids:
-                first = self._ids[entry] - NUM_RESERVED + 1
-                raise UserError(f"vocabulary: {entry!r} is both entry {first} and entry {index - NUM_RESERVED + 1}")
-            self._ids[entry] = index
+                first = self._ids[entry] - self.reserved + 1
+                raise UserError(f"vocabulary: {entry!r} is both entry {first} and entry {number}")
+            self._ids[entry] = number + self.reserved - 1
 
     def __init_subclass__(cls):
         Vocabulary._kinds[cls.kind] = cls
@@ -59,22 +72,20 @@ class Vocabulary:
 
     @property
     def size(self):
-        return NUM_RESERVED + len(self.entries)
+        return self.reserved + len(self.entries)
 
     def id_of(self, entry):
         """Returns the id of `entry`; KeyError if it has none."""
         return self._ids[entry]
 
+    def encode_all(self, texts):
+        """Returns the ids of each of `texts`, for a kind whose `encode` takes text."""
+        return [self.encode(text, "vocabulary") for text in texts]
+
     def decode_tokens(self, ids):
         """Returns the entries of `ids` up to the first end token; padding and ids without an entry are left out."""
-        tokens = []
-        for number in ids:
-            number = int(number)
-            if number == EOS:
-                break
-            if NUM_RESERVED <= number < self.size:
-                tokens.append(self.entries[number - NUM_RESERVED])
-        return tokens
+        known = range(self.reserved, self.size)
+        return [self.entries[number - self.reserved] for number in before_end(ids) if number in known]
 
     def to_dict(self):
         """Returns the vocabulary as what JSON can hold."""
@@ -83,7 +94,13 @@ class Vocabulary:
     @staticmethod
     def from_dict(values):
         """Returns the vocabulary that `to_dict` described."""
-        return Vocabulary._kinds[values["kind"]](values["entries"])
+        if values["kind"] == "subwords":
+            from problems import subwords  # noqa: F401  (a kind that needs more than the standard library)
+        return Vocabulary._kinds[values["kind"]]._from_dict(values)
+
+    @classmethod
+    def _from_dict(cls, values):
+        return cls(values["entries"])
 
 
 class SymbolVocabulary(Vocabulary):
@@ -135,3 +152,57 @@ class WordVocabulary(Vocabulary):
     def decode(self, ids):
         """Returns the words of `ids` up to the end token, with blanks between them."""
         return " ".join(self.decode_tokens(ids))
+
+
+class OpenWordVocabulary(Vocabulary):
+    """The most frequent words of a text; every other word is the unknown word, id 2.
+
+    >>> words = OpenWordVocabulary(["the", "cat"])
+    >>> words.encode("the dog", "task"), words.decode([3, 2, 1])
+    ([3, 2], 'the <unk>')
+    """
+
+    kind = "open_words"
+    reserved = NUM_RESERVED + 1
+
+    def encode(self, text, task=None):
+        """Returns the ids of the words of `text`, which blanks separate. No word is refused."""
+        return [self._ids.get(word, UNK) for word in re.split(f"[{BLANKS}]", text) if word]
+
+    def decode(self, ids):
+        """Returns the words of `ids` up to the end token, with blanks between them; id 2 is shown as <unk>."""
+        return " ".join(self.decode_tokens(ids))
+
+    def decode_tokens(self, ids):
+        shown = (UNKNOWN, *self.entries)
+        return [shown[number - UNK] for number in before_end(ids) if UNK <= number < self.size]
+
+
+class ByteVocabulary(Vocabulary):
+    """The bytes of UTF-8, ids 2 to 257: any text, without a list.
+
+    >>> bytes_ = ByteVocabulary()
+    >>> bytes_.encode("a!"), bytes_.decode([99, 35, 1])
+    ([99, 35], 'a!')
+    """
+
+    kind = "bytes"
+
+    def __init__(self, entries=None):
+        super().__init__(tuple(f"0x{value:02x}" for value in range(256)))
+
+    def encode(self, text, task=None):
+        """Returns the ids of the bytes of `text`, without an end token."""
+        return [value + NUM_RESERVED for value in text.encode("utf-8")]
+
+    def decode(self, ids):
+        """Returns the text of the bytes up to the end token; bytes that are not UTF-8 become U+FFFD."""
+        values = [number - NUM_RESERVED for number in before_end(ids) if NUM_RESERVED <= number < self.size]
+        return bytes(values).decode("utf-8", errors="replace")
+
+    def to_dict(self):
+        return {"kind": self.kind}
+
+    @classmethod
+    def _from_dict(cls, values):
+        return cls()

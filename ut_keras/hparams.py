@@ -138,6 +138,7 @@ class HParams:
     batch_size: int = _field(4096, "tokens (source and target, padded) in a global batch", least=1)
     use_fixed_batch_size: bool = _field(False, "batch_size counts examples instead")
     max_length: int = _field(256, "longest sequence in training (tokens, end token included)", least=1)
+    long_examples: str = _field("drop", "what training does with examples above max_length", None, ("drop", "cut"))
     train_steps: int = _field(250000, "training steps where --train_steps does not say", least=1)
     eval_every: int = _field(1000, "steps between evaluations where --eval_every does not say", least=1)
 
@@ -224,6 +225,7 @@ class Features:
         input_vocabulary_size: number of input ids; None where the problem has no inputs (a language model).
         words_per_sentence: W where inputs are [B, S, W] sentences of words; None for [B, L].
         same_vocabulary: inputs and targets use the same ids, so that one table can serve both.
+        pointer: the class is a word of the inputs (ids below 3, padding, end token and unknown word, never are it).
     """
 
     target: str
@@ -231,6 +233,7 @@ class Features:
     input_vocabulary_size: int | None = None
     words_per_sentence: int | None = None
     same_vocabulary: bool = True
+    pointer: bool = False
 
 
 def describe():

@@ -109,5 +109,5 @@ def _natural(name):
 
 
 models = Registry("model", catalogue="ut_keras.models")
-hparams_sets = Registry("hparams set", catalogue="ut_keras.models.configs")
+hparams_sets = Registry("hparams set", catalogue="ut_keras.models.cpu_configs")
 problems = Registry("problem")

@@ -68,7 +68,7 @@ def test_line_of_another_format_is_named(text, message):
 
 def test_shipped_archive_has_every_official_file():
     names = babi_files.file_names(range(1, 21))
-    files = babi_files.shipped().read("1k", names)
+    files = babi_files.read(babi_files.shipped(), "1k", names)
     assert len(files) == 40
     assert all(data.count(b"\t") == 2000 for data in files.values())
 
@@ -85,8 +85,8 @@ def test_licence_and_attribution_are_shipped():
 def test_any_tar_with_the_official_member_names_is_found(tmp_path, suffix, mode):
     path = tar(tmp_path / f"mine{suffix}", {TRAIN: TEXT, TEST: TEXT}, mode)
     tar(tmp_path / "another.tar.gz", {"x": b""})
-    assert babi_files.find(tmp_path, "10k", [1]) == Source(path)
-    assert babi_files.find(path, "10k", [1]).read("10k", [TEST]) == {TEST: TEXT}
+    assert babi_files.find(tmp_path, "10k", [1]).path == path
+    assert babi_files.read(babi_files.find(path, "10k", [1]), "10k", [TEST]) == {TEST: TEXT}
 
 
 @pytest.mark.parametrize("place", ["tasks_1-20_v1-2/en-10k", "en-10k", "."])
@@ -95,7 +95,7 @@ def test_unpacked_folder_is_found(tmp_path, place):
     folder.mkdir(parents=True, exist_ok=True)
     for name in (TRAIN, TEST):
         (folder / name).write_bytes(TEXT)
-    assert babi_files.find(tmp_path, "10k", [1]).read("10k", [TRAIN, TEST]) == {TRAIN: TEXT, TEST: TEXT}
+    assert babi_files.read(babi_files.find(tmp_path, "10k", [1]), "10k", [TRAIN, TEST]) == {TRAIN: TEXT, TEST: TEXT}
 
 
 def test_folder_of_another_size_is_not_taken(tmp_path):
@@ -116,7 +116,7 @@ def test_missing_folder_and_empty_folder_say_what_to_put_where(tmp_path):
 def test_missing_member_is_named(tmp_path):
     path = tar(tmp_path / "part.tar.gz", {TEST: TEXT})
     with pytest.raises(UserError, match="part.tar.gz has no en-10k/qa1_single-supporting-fact_train.txt; put"):
-        babi_files.find(path, "10k", [1]).read("10k", [TRAIN, TEST])
+        babi_files.read(babi_files.find(path, "10k", [1]), "10k", [TRAIN, TEST])
 
 
 @pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2", "w"])
@@ -126,9 +126,9 @@ def test_cut_tar_is_refused_whatever_is_missing(tmp_path, mode, share):
     path = tar(tmp_path / "cut.tar.gz", {TEST: TEXT, TRAIN: text}, mode)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(UserError, match="cut.tar.gz is not a whole tar file"):
-        babi_files.find(path, "10k", [1]).read("10k", [TEST])
-    with pytest.raises(UserError, match="cut.tar.gz is not a whole tar file"):
+    with pytest.raises(UserError, match="cut.tar.gz is not a whole archive"):
+        babi_files.read(babi_files.find(path, "10k", [1]), "10k", [TEST])
+    with pytest.raises(UserError, match="cut.tar.gz is not a whole archive"):
         babi_files.find(tmp_path, "10k", [1])
 
 
@@ -136,8 +136,8 @@ def test_cut_tar_is_refused_whatever_is_missing(tmp_path, mode, share):
 def test_file_that_is_no_tar_is_refused(tmp_path, data):
     path = tmp_path / "tasks_1-20_v1-2.tar.gz"
     path.write_bytes(data)
-    with pytest.raises(UserError, match="is not a whole tar file|has no en-10k"):
-        babi_files.find(tmp_path, "10k", [1]).read("10k", [TRAIN])
+    with pytest.raises(UserError, match="is not a whole archive|has no en-10k"):
+        babi_files.read(babi_files.find(tmp_path, "10k", [1]), "10k", [TRAIN])
 
 
 def _stories(count, questions=3):

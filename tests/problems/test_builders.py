@@ -48,7 +48,7 @@ def test_download_gives_the_problem(served, tmp_path):
 def test_download_that_is_no_whole_tar_is_not_kept(served, tmp_path, fault):
     path = tar(served / babi_files.OFFICIAL, {TRAIN: TEXT * 100, TEST: TEXT})
     path.write_bytes(b"<html>Sorry</html>" if fault == "page" else path.read_bytes()[:150])
-    with pytest.raises(UserError, match=r"cannot download http.*not a whole tar file.*--manual_dir") as error:
+    with pytest.raises(UserError, match=r"cannot download http.*not a whole archive.*--manual_dir") as error:
         _prepare(tmp_path)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "data").exists()

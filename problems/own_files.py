@@ -1,0 +1,103 @@
+"""The user's own text files: which they are, and their lines. Standard library only.
+
+A split is one file per part of an example: `train.en` and `train.de`, `dev.txt`, `test.tsv`; each may be compressed
+(`train.en.gz`). The development files may also be called val or valid.
+"""
+
+import hashlib
+import pathlib
+
+from problems import textio
+from problems.vocabulary import BLANKS
+from ut_keras.errors import UserError
+
+_NAMES = {"train": ("train",), "dev": ("dev", "val", "valid"), "test": ("test",)}
+_SUFFIXES = ("", ".gz")
+_REQUIRED = ("train", "dev")
+
+
+def find(task, manual_dir, endings):
+    """Returns {split: [path of each ending]} of the splits whose files are there.
+
+    Args:
+        task: name for messages.
+        manual_dir: the folder, or None.
+        endings: ("en", "de") for pairs, ("txt",) for lines.
+
+    Raises:
+        UserError: no folder is given, a file of train or dev is missing, a split has not all of its files, or more
+            than one file could be meant.
+    """
+    example = ", ".join(f"{split}.{ending}" for split in _NAMES for ending in endings)
+    if manual_dir is None:
+        raise UserError(f"{task} reads your own files: name their folder with --manual_dir ({example}; .gz accepted)")
+    folder = pathlib.Path(manual_dir).expanduser()
+    if not folder.is_dir():
+        raise UserError(f"{task}: --manual_dir={folder} is not a folder")
+    found = {}
+    for split, names in _NAMES.items():
+        paths = [_path(task, folder, names, ending) for ending in endings]
+        missing = [f"{names[0]}.{ending}" for ending, path in zip(endings, paths, strict=True) if path is None]
+        if not missing:
+            found[split] = paths
+        elif split in _REQUIRED or len(missing) < len(endings):
+            also = f" (or {', '.join(names[1:])})" if names[1:] else ""
+            raise UserError(f"{task}: --manual_dir={folder} has no {missing[0]}{also}; it needs {example}")
+    return found
+
+
+def trained_on(splits):
+    """Returns those of {name: split} that a run is bound to: a test file may be added, or be another, later."""
+    return {name: split for name, split in splits.items() if name in _REQUIRED}
+
+
+def digest(files):
+    """Returns eight characters that stand for the content of {split: [path]}."""
+    total = hashlib.sha256()
+    for split, paths in files.items():
+        for path in paths:
+            total.update(split.encode())
+            with _opened(path) as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()[:8]
+
+
+def read(task, paths):
+    """Returns the lines of the files of one split, as tuples with one line of each.
+
+    Raises:
+        UserError: a file is empty, blank or not text, or they have not equally many lines; the message has both counts.
+    """
+    columns = [_lines(task, path) for path in paths]
+    counts = [len(lines) for lines in columns]
+    if len(set(counts)) > 1:
+        said = " and ".join(f"{path} has {count}" for path, count in zip(paths, counts, strict=True))
+        raise UserError(f"{task}: {said} lines: line by line they have to belong together")
+    return list(zip(*columns, strict=True))
+
+
+def _lines(task, path):
+    lines = list(textio.read_lines(path))
+    if not any(line.strip(BLANKS) for line in lines):
+        raise UserError(f"{task}: {path} {'has blank lines alone' if lines else 'is empty'}")
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise UserError(f"{task}: {path}: line {number} holds a zero byte; this is not a text file in UTF-8")
+    return lines
+
+
+def _path(task, folder, names, ending):
+    paths = [folder / f"{name}.{ending}{suffix}" for name in names for suffix in _SUFFIXES]
+    found = [path for path in paths if path.is_file()]
+    if len(found) > 1:
+        raise UserError(
+            f"{task}: --manual_dir={folder} has {found[0].name} and {found[1].name}; keep one of them there"
+        )
+    return found[0] if found else None
+
+
+def _opened(path):
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
