@@ -1,7 +1,7 @@
 """Generation of the strings of the algorithmic problems, after tensor2tensor's data_generators/algorithmic.py.
 
 Legend: N strings, P longest length. A string is a row of symbols 0 .. base - 1, with `base` itself as
-the separator of addition. Digits of numbers stand least significant first.
+the separator of two numbers. Digits of numbers stand least significant first.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import numpy as np
 
 from ut_keras.errors import UsageError
 
-SEPARATOR = "+"
+SEPARATORS = {"addition": "+", "multiplication": "*"}
 _REDRAWS = 20
 
 
@@ -19,7 +19,7 @@ class Task:
     """A task and the sizes of its splits; everything is a function of these settings.
 
     Args:
-        kind: "identity", "reverse" or "addition".
+        kind: "identity", "reverse", "addition" or "multiplication".
         base: number of symbols (digits), at most 10.
         train_length: longest input of train, dev and test (symbols, end token not included).
         long_length: longest input of "long".
@@ -41,7 +41,12 @@ class Task:
     @property
     def symbols(self):
         """The characters of the symbols; the separator, where there is one, is the last."""
-        return "0123456789"[: self.base] + (SEPARATOR if self.kind == "addition" else "")
+        return "0123456789"[: self.base] + SEPARATORS.get(self.kind, "")
+
+    @property
+    def label(self):
+        """A name of all settings but sizes and seed."""
+        return f"{self.kind}_base{self.base}_length{self.train_length}_{self.long_length}"
 
     def split(self, name):
         """Returns the examples of a split: list of (inputs, targets), bytes of symbols.
@@ -61,11 +66,11 @@ class Task:
         Raises:
             UsageError: no input has this length.
         """
-        shortest = 3 if self.kind == "addition" else 1
+        shortest = 3 if self.kind in SEPARATORS else 1
         if length < shortest:
             raise UsageError(f"{self.kind} has no inputs of {length} symbols; the shortest has {shortest}")
         rng = np.random.default_rng([self.seed, len(self.sizes), seed, length])
-        if self.kind == "addition":
+        if self.kind in SEPARATORS:
             first = rng.integers(1, length // 2 + 1, count)
             parts = np.stack([first, length - 1 - first], axis=1)
         else:
@@ -73,8 +78,8 @@ class Task:
         return self._draw(rng, parts, known=self._train_inputs() if length <= self.train_length else ())
 
     def _lengths(self, rng, count, longest):
-        """Returns [N, 1] lengths, uniform in 1 .. longest; addition: [N, 2] digits of the two numbers."""
-        if self.kind != "addition":
+        """Returns [N, 1] lengths, uniform in 1 .. longest; of two numbers: [N, 2], the digits of each."""
+        if self.kind not in SEPARATORS:
             return rng.integers(1, longest + 1, (count, 1))
         first = rng.integers(1, longest // 2 + 1, count)
         return np.stack([first, rng.integers(1, longest - first)], axis=1)
@@ -96,25 +101,29 @@ class Task:
     def _strings(self, rng, parts):
         if not len(parts):
             return []
-        if self.kind == "addition":
-            sources, targets = self._sums(rng, parts)
-        else:
-            lengths = parts[:, 0]
-            symbols = rng.integers(0, self.base, (len(lengths), lengths.max()), dtype=np.int8)
-            sources = targets = (symbols, lengths)
-            if self.kind == "reverse":
-                places = np.maximum(lengths[:, None] - 1 - np.arange(symbols.shape[1]), 0)
-                targets = (np.take_along_axis(symbols, places, axis=1), lengths)
-        return list(zip(self._spell(*sources), self._spell(*targets), strict=True))
+        if self.kind in SEPARATORS:
+            numbers = [self._numbers(rng, parts[:, i], parts.max() + 1) for i in (0, 1)]
+            inputs = self._spell(*self._joined(*numbers, parts))
+            if self.kind == "addition":
+                return list(zip(inputs, self._spell(*self._sums(*numbers)), strict=True))
+            return [(text, self._product(text)) for text in inputs]
+        lengths = parts[:, 0]
+        symbols = rng.integers(0, self.base, (len(lengths), lengths.max()), dtype=np.int8)
+        targets = reversed_rows(symbols, lengths) if self.kind == "reverse" else symbols
+        return list(zip(self._spell(symbols, lengths), self._spell(targets, lengths), strict=True))
 
-    def _sums(self, rng, parts):
-        first, second = (self._numbers(rng, parts[:, i], parts.max() + 1) for i in (0, 1))
-        width = parts.sum(axis=1).max() + 1
-        places = np.arange(width)
+    def _joined(self, first, second, parts):
+        """Returns the rows "first separator second" and their lengths."""
+        places = np.arange(parts.sum(axis=1).max() + 1)
+        shape = (len(parts), len(places))
         split = parts[:, :1]
-        low = np.take_along_axis(first, np.broadcast_to(np.minimum(places, first.shape[1] - 1), (len(parts), width)), 1)
+        low = np.take_along_axis(first, np.broadcast_to(np.minimum(places, first.shape[1] - 1), shape), 1)
         high = np.take_along_axis(second, np.clip(places - split - 1, 0, second.shape[1] - 1), 1)
         inputs = np.where(places < split, low, np.where(places == split, self.base, high))
+        return inputs, parts.sum(axis=1) + 1
+
+    def _sums(self, first, second):
+        """Returns the rows of the sums and their lengths."""
         totals, carry = first + second, 0
         for place in range(totals.shape[1]):
             column = totals[:, place] + carry
@@ -122,7 +131,16 @@ class Task:
         # Zero is written with one digit; no other number begins (ends, in this order) with a zero.
         digits = np.maximum(1, totals.shape[1] - np.argmax(totals[:, ::-1] != 0, axis=1))
         digits[~totals.any(axis=1)] = 1
-        return (inputs, parts.sum(axis=1) + 1), (totals, digits)
+        return totals, digits
+
+    def _product(self, text):
+        """Returns the digits of the product of the two numbers of b"12*34"."""
+        first, second = (int(number[::-1], self.base) for number in text.split(b"*"))
+        product, digits = first * second, []
+        while product or not digits:
+            product, digit = divmod(product, self.base)
+            digits.append(digit + ord("0"))
+        return bytes(digits)
 
     def _numbers(self, rng, lengths, width):
         """Returns [N, width] digits, least significant first, 0 from `lengths` on; no leading zero but in a lone 0."""
@@ -136,3 +154,9 @@ class Task:
     def _spell(self, symbols, lengths):
         letters = np.frombuffer(self.symbols.encode(), np.uint8)[symbols]
         return [bytes(row[:length]) for row, length in zip(letters, lengths, strict=True)]
+
+
+def reversed_rows(symbols, lengths):
+    """Returns the rows of `symbols` [N, P], of which `lengths` [N] count, turned round: [N, P]."""
+    places = np.maximum(lengths[:, None] - 1 - np.arange(symbols.shape[1]), 0)
+    return np.take_along_axis(symbols, places, axis=1)

@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from problems.packed import Packed, PackedSplit
+from problems.problem import Problem
 from ut_keras.decoding.greedy import greedy
 from ut_keras.errors import UserError
 from ut_keras.hparams import Features
@@ -74,12 +75,14 @@ def packed(name, examples):
     return PackedSplit(name, feature("inputs"), feature("targets"))
 
 
-class CopyDigits:
+class CopyDigits(Problem):
     """Digits in, the same digits out; `split("test")` has four examples, the last of which `Copier` gets wrong."""
 
-    name, target = "copy_digits", "sequence"
     features = Features("sequence", _VOCABULARY, _VOCABULARY)
-    vocabularies = {"inputs": Digits(), "targets": Digits()}
+
+    def __init__(self, name="copy_digits"):
+        super().__init__(name)
+        self.vocabularies = {"inputs": Digits(), "targets": Digits()}
 
     def encode_input(self, text):
         for token in text.split():
@@ -88,8 +91,8 @@ class CopyDigits:
         ids = [_SYMBOLS.index(token) + 2 for token in text.split()]
         return np.array([*ids, 1] if ids else [], np.int32)
 
-    def cut(self, text):
-        return ""
+    def encode_target(self, text):
+        return np.append(self.encode_input(text)[:-1], [1]).astype(np.int32)
 
     def decode_input(self, ids):
         return Digits().decode(ids)
@@ -117,15 +120,34 @@ class CopyDigits:
         return packed(f"length_{length}", [{"inputs": ids, "targets": ids}] * count)
 
 
+class Grouped(CopyDigits):
+    """As CopyDigits, with groups and a score of decoded text."""
+
+    def groups(self, split):
+        lengths = split.lengths[:, 1]
+        return {"short": lengths <= 3, "long": lengths > 3, "none": lengths > 99}
+
+    def text_scores(self, outputs, references):
+        return {"pairs": 1.0 * len(outputs), "last": float(outputs[-1] == references[-1]), "signature": "a:b"}
+
+
 class LastSentence(CopyDigits):
     """Sentences of digits, separated by full stops, in; the first digit of the last one out."""
 
-    name, target = "last_sentence", "class"
+    target = "class"
     features = Features("class", _VOCABULARY, _VOCABULARY, words_per_sentence=3)
+
+    def __init__(self):
+        super().__init__("last_sentence")
 
     def encode_input(self, text):
         rows = [super(LastSentence, self).encode_input(part)[:-1] for part in text.split(".") if part.strip()]
         return np.array([np.pad(row, [0, 3 - len(row)]) for row in rows], np.int32).reshape([-1, 3])
+
+    def encode_target(self, text):
+        if text not in list(_SYMBOLS):
+            raise UserError(f"{self.name} has no class {text!r}")
+        return np.array([_SYMBOLS.index(text) + 2], np.int32)
 
     def decode_input(self, ids):
         return ". ".join(Digits().decode(row) for row in ids)

@@ -9,6 +9,7 @@ import numpy as np
 from ut_keras.models.classifier import Classifier
 from ut_keras.models.encoder import UniversalTransformerEncoder
 from ut_keras.models.language_model import UniversalTransformerLM
+from ut_keras.models.pointer import PointerClassifier
 from ut_keras.models.transformer import Transformer, TransformerEncoder, TransformerLM
 from ut_keras.models.universal_transformer import UniversalTransformer
 
@@ -38,8 +39,8 @@ def make(kind, seed=0, **options):
     """A model whose halting units, if any, let positions halt at different steps.
 
     Args:
-        kind: "seq2seq", "encoder", "language model", "classifier" (of [B, S, 3] sentences), or one of these with
-            "plain " before it for the Transformer.
+        kind: "seq2seq", "encoder", "language model", "classifier" (of [B, S, 3] sentences), "pointer", or one of these
+            with "plain " before it for the Transformer.
     """
     keras.utils.set_random_seed(seed)
     plain = kind.startswith("plain ")
@@ -53,6 +54,8 @@ def make(kind, seed=0, **options):
         encoder_class = TransformerEncoder if plain else UniversalTransformerEncoder
         if name == "classifier":
             model = Classifier(encoder_class(VOCABULARY, words_per_sentence=3, **options), num_classes=5)
+        elif name == "pointer":
+            model = PointerClassifier(encoder_class(VOCABULARY, **options), num_classes=VOCABULARY)
         else:
             model = encoder_class(VOCABULARY, head="tokens", **options)
     spread_halting(model, np.random.default_rng(seed))
@@ -74,7 +77,7 @@ def rows(kind):
     targets = np.array([[5, 6, 1, 0, 0], [7, 2, 3, 4, 1], [4, 1, 0, 0, 0], [0] * 5], "int32")
     if kind.endswith("language model"):
         return {"targets": targets}
-    if kind.endswith("encoder"):
+    if kind.endswith(("encoder", "pointer")):
         return {"inputs": inputs}
     if kind.endswith("classifier"):
         sentences = np.zeros([4, 5, 3], "int32")

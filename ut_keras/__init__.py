@@ -16,6 +16,7 @@ _EXPORTS = {
     "UniversalTransformerEncoder": "ut_keras.models.encoder",
     "UniversalTransformerLM": "ut_keras.models.language_model",
     "Classifier": "ut_keras.models.classifier",
+    "PointerClassifier": "ut_keras.models.pointer",
     "Transformer": "ut_keras.models.transformer",
     "TransformerEncoder": "ut_keras.models.transformer",
     "TransformerLM": "ut_keras.models.transformer",

@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from ut_keras.losses import PAD, align, mean, token_cross_entropy
 
+EOS = 1
+
 
 def sums(logits, targets):
     """Returns {name: (sum, count)}, float32 scalars, over targets that are not padding.
@@ -23,19 +25,73 @@ def sums(logits, targets):
         logits: [B, M, V], or [B, V] for class targets.
         targets: [B, M] int, or [B] or [B, 1] class ids.
     """
+    each = {name: tf.reduce_sum(values) for name, values in by_example(logits, targets).items()}
+    logits, targets = align(logits, targets)
+    real = tf.cast(targets != PAD, tf.float32)
+    top = tf.math.top_k(tf.cast(logits, tf.float32), k=min(5, logits.shape[-1])).indices
+    right_top = tf.reduce_any(top == targets[..., None], axis=-1)
+    return {
+        "accuracy": (each["right"], each["tokens"]),
+        "accuracy_top5": (tf.reduce_sum(tf.cast(right_top, tf.float32) * real), each["tokens"]),
+        "sequence_accuracy": (each["sequence_right"], each["sequences"]),
+        "neg_log_likelihood": (each["neg_log_likelihood"], each["tokens"]),
+    }
+
+
+def by_example(logits, targets):
+    """Returns {name: [B] float32} of each row: what `sums` adds up.
+
+    Names: "tokens" (real ones), "right" (tokens predicted right), "neg_log_likelihood" (summed over tokens, natural
+    logarithm, not smoothed), "sequences" (1 where there is a real token) and "sequence_right".
+
+    Args:
+        logits, targets: as `sums`.
+    """
     logits, targets = align(logits, targets)
     logits = tf.cast(logits, tf.float32)
     real = tf.cast(targets != PAD, tf.float32)
-    tokens = tf.reduce_sum(real)
     right = _right(logits, targets)
     rows, right_rows = _rows(right, real)
-    top = tf.math.top_k(logits, k=min(5, logits.shape[-1])).indices
-    right_top = tf.reduce_any(top == targets[..., None], axis=-1)
     return {
-        "accuracy": (tf.reduce_sum(right * real), tokens),
-        "accuracy_top5": (tf.reduce_sum(tf.cast(right_top, tf.float32) * real), tokens),
-        "sequence_accuracy": (tf.reduce_sum(right_rows), tf.reduce_sum(rows)),
-        "neg_log_likelihood": (tf.reduce_sum(token_cross_entropy(logits, targets)), tokens),
+        "tokens": tf.reduce_sum(real, axis=1),
+        "right": tf.reduce_sum(right * real, axis=1),
+        "neg_log_likelihood": tf.reduce_sum(token_cross_entropy(logits, targets), axis=1),
+        "sequences": rows,
+        "sequence_right": right_rows,
+    }
+
+
+def last_word(logits, targets, alternatives, unknown=PAD):
+    """Returns {name: [B] float32} of each row's last real token; the end token behind it does not count as one.
+
+    Names: "words" (1 where there is such a token, else all of the row is 0), "log_probability" (natural logarithm),
+    "rank" (ids that are at least as probable, itself among them), "right" (of rank 1 and not the unknown word), "pairs"
+    (1 where there is an alternative) and "preferred" (the token is more probable than its alternative).
+
+    Args:
+        logits: [B, M, V].
+        targets: [B, M] int.
+        alternatives: [B] int, an id to compare with at that position; 0: none.
+        unknown: the id that stands for every unknown word, which is never right; 0: there is none.
+    """
+    targets = tf.cast(targets, tf.int32)
+    real = tf.cast(tf.logical_and(targets != PAD, targets != EOS), tf.int32)
+    place = tf.reduce_max(real * (tf.range(tf.shape(targets)[1])[None, :] + 1), axis=1) - 1
+    found = tf.cast(place >= 0, tf.float32)
+    place = tf.maximum(place, 0)
+    word = tf.gather(targets, place, batch_dims=1)
+    scores = tf.nn.log_softmax(tf.cast(tf.gather(logits, place, batch_dims=1), tf.float32))
+    own = tf.gather(scores, word, batch_dims=1)
+    rank = tf.reduce_sum(tf.cast(scores >= own[:, None], tf.float32), axis=1)
+    pairs = found * tf.cast(alternatives != PAD, tf.float32)
+    other = tf.gather(scores, alternatives, batch_dims=1)
+    return {
+        "words": found,
+        "log_probability": found * own,
+        "rank": found * rank,
+        "right": found * tf.cast((rank == 1.0) & (word != unknown), tf.float32),
+        "pairs": pairs,
+        "preferred": pairs * tf.cast(own > other, tf.float32),
     }
 
 

@@ -8,9 +8,9 @@ _MODULES = (
     "ut_keras.losses",
     "ut_keras.metrics",
     "ut_keras.schedules",
-    "ut_keras.models.classifier",
     "ut_keras.models.language_model",
     "ut_keras.models.lstm",
+    "ut_keras.models.pointer",
     "ut_keras.models.transformer",
 )
 

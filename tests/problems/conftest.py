@@ -33,3 +33,21 @@ def shared_babi():
     if not folder.is_dir():
         pytest.skip("the bAbI files at 10k are not on this machine")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_agreement():
+    """The folder with the sentences of Linzen et al. that Gulordava et al. evaluate on, which may not be shipped."""
+    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "agreement"
+    if not folder.is_dir():
+        pytest.skip("linzen_subset.tsv.gz is not on this machine")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_lambada():
+    """The folder with LAMBADA's development set, some of its control set and its list of words, none of it shipped."""
+    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "lambada"
+    if not folder.is_dir():
+        pytest.skip("lambada_development_plain_text.txt is not on this machine")
+    return folder

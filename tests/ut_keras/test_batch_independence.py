@@ -17,8 +17,9 @@ CASES = [
     ("encoder", "frozen pre sepconv"),
     ("classifier", "accumulated sepconv concat"),
     ("classifier", "basic"),
+    ("pointer", "frozen"),
 ]
-PLAIN = [f"plain {kind}" for kind in ("seq2seq", "language model", "encoder", "classifier")]
+PLAIN = [f"plain {kind}" for kind in ("seq2seq", "language model", "encoder", "classifier", "pointer")]
 BATTERY = pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -68,17 +69,18 @@ def test_an_empty_example_changes_neither_loss_nor_gradients(kind, options):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-def labels_of(batch):
-    """What the tests let a model predict: its targets, its inputs, or the first word of a story."""
+def labels_of(batch, outputs):
+    """What the tests let a model predict: its targets, its inputs, or one class, the first word of its inputs."""
     labels = batch.get("targets", batch.get("inputs"))
-    return labels if labels.ndim == 2 else np.minimum(labels[:, 0, 0], 4)
+    first = labels[:, 0] if labels.ndim == 2 else labels[:, 0, 0]
+    return labels if len(outputs.shape) == 3 else np.minimum(first, outputs.shape[-1] - 1)
 
 
 def loss_and_gradients(model, batch):
     """The loss that a trainer takes from sums and counts, the cost that `fit` adds, and the gradients of the loss."""
     with tf.GradientTape() as tape:
         outputs, ponder = model({name: tf.constant(value) for name, value in batch.items()}, return_ponder=True)
-        total, count = losses.token_cross_entropy_sums(outputs, labels_of(batch), 0.1)
+        total, count = losses.token_cross_entropy_sums(outputs, labels_of(batch, outputs), 0.1)
         loss = total / count + 0.1 * sum(one / many for one, many in losses.ponder_sums(ponder).values())
     variables = [variable.value for variable in model.trainable_variables]
     gradients = tape.gradient(loss, variables, unconnected_gradients="zero")

@@ -4,7 +4,14 @@ import keras
 import numpy as np
 import pytest
 
-from ut_keras import Classifier, LSTMSeq2Seq, Transformer, UniversalTransformer, UniversalTransformerLM
+from ut_keras import (
+    Classifier,
+    LSTMSeq2Seq,
+    PointerClassifier,
+    Transformer,
+    UniversalTransformer,
+    UniversalTransformerLM,
+)
 from ut_keras.errors import UsageError
 from ut_keras.hparams import Features, HParams
 from ut_keras.models.build import build_model
@@ -13,6 +20,7 @@ from ut_keras.registry import models
 
 SEQUENCE = Features("sequence", 7, 7)
 CLASS = Features("class", 5, 7, words_per_sentence=3, same_vocabulary=False)
+POINTER = Features("class", 7, 7, pointer=True)
 LANGUAGE = Features("sequence", 7)
 
 
@@ -34,6 +42,8 @@ def hparams(model, **changes):
         ("transformer", LANGUAGE, TransformerLM),
         ("transformer_lm", LANGUAGE, TransformerLM),
         ("transformer_encoder", CLASS, Classifier),
+        ("universal_transformer_encoder", POINTER, PointerClassifier),
+        ("transformer_encoder", POINTER, PointerClassifier),
         ("lstm_seq2seq", SEQUENCE, LSTMSeq2Seq),
         ("lstm_seq2seq_attention", SEQUENCE, LSTMSeq2Seq),
     ],
@@ -47,7 +57,7 @@ def test_name_and_features_choose_the_model_whose_variables_then_exist(name, fea
         batch["inputs"] = np.array([[[3, 4, 1]]])
     assert model(batch).shape[-1] == features.target_vocabulary_size
     assert model.count_params() == count
-    if kind is Classifier:
+    if kind in (Classifier, PointerClassifier):
         assert isinstance(model.encoder, TransformerEncoder) == (name == "transformer_encoder")
     if kind is LSTMSeq2Seq:
         assert (model.attention is not None) == name.endswith("attention")

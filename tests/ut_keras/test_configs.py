@@ -14,6 +14,7 @@ SHARED = [name for name in hparams_sets.names() if name in PRESETS]
 FEATURES = {
     "universal_transformer_encoder": Features("class", 6, 9, words_per_sentence=3),
     "transformer_encoder": Features("class", 6, 9, words_per_sentence=3),
+    "universal_transformer_lm": Features("sequence", 9, None),
 }
 
 

@@ -104,3 +104,35 @@ def test_metrics_and_loss_work_in_fit_and_evaluate(rng):
     assert result["teacher_forced_sequence_accuracy"] == 1.0
     assert result["loss"] < 0.1
     assert 1.0 < result["perplexity"] < 1.3
+
+
+def test_numbers_of_each_example_are_over_its_real_tokens():
+    targets = np.array([[2, 3, 1], [1, 0, 0], [0, 0, 0]])
+    logits = np.zeros([3, 3, 4], "float32")
+    logits[0, 0, 2] = logits[0, 1, 3] = logits[0, 2, 2] = np.log(3.0)  # right, right, wrong
+    logits[1, 0, 1] = np.log(3.0)
+    found = {name: values.numpy().tolist() for name, values in metrics.by_example(logits, targets).items()}
+    assert found["tokens"] == [3, 1, 0]
+    assert found["right"] == [2, 1, 0]
+    assert found["sequences"] == [1, 1, 0]
+    assert found["sequence_right"] == [0, 1, 0]
+    np.testing.assert_allclose(found["neg_log_likelihood"], [2 * np.log(2) + np.log(6), np.log(2), 0], rtol=1e-6)
+
+
+def test_last_word_is_the_last_real_token_before_the_end():
+    targets = np.array([[3, 2, 1, 0], [3, 1, 0, 0], [2, 3, 3, 2], [1, 0, 0, 0], [0, 0, 0, 0]])
+    logits = np.zeros([5, 4, 4], "float32")
+    logits[0, 1] = np.log([1, 1, 4, 2])
+    logits[1, 0] = np.log([1, 5, 1, 1])  # the word 3 is as good as two others
+    logits[2, 3] = np.log([1, 1, 3, 3])  # and here as good as its alternative
+    found = metrics.last_word(logits, targets, np.array([3, 2, 3, 2, 2]))
+    found = {name: values.numpy().tolist() for name, values in found.items()}
+    assert found["words"] == [1, 1, 1, 0, 0]
+    np.testing.assert_allclose(found["log_probability"], np.log([4 / 8, 1 / 8, 3 / 8, 1, 1]), atol=1e-6)
+    assert found["rank"] == [1, 4, 2, 0, 0]
+    assert found["right"] == [1, 0, 0, 0, 0]
+    assert found["pairs"] == [1, 1, 1, 0, 0]
+    assert found["preferred"] == [1, 0, 0, 0, 0]
+    unknown = metrics.last_word(logits, targets, np.zeros(5, int), unknown=2)
+    assert unknown["right"].numpy().tolist() == [0, 0, 0, 0, 0] and unknown["rank"].numpy().tolist() == found["rank"]
+    assert metrics.last_word(logits, targets, np.zeros(5, int))["pairs"].numpy().sum() == 0

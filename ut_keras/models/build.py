@@ -6,6 +6,7 @@ from ut_keras.models.classifier import Classifier
 from ut_keras.models.encoder import UniversalTransformerEncoder
 from ut_keras.models.language_model import UniversalTransformerLM
 from ut_keras.models.lstm import LSTMSeq2Seq
+from ut_keras.models.pointer import PointerClassifier
 from ut_keras.models.transformer import Transformer, TransformerEncoder, TransformerLM
 from ut_keras.models.universal_transformer import UniversalTransformer
 
@@ -65,8 +66,9 @@ def build_model(hparams, features, dtype=None):
         "target_space_id": hparams.target_space_id if hparams.use_target_space_embedding else None,
     }
     if kind == "class":
-        model_class = UniversalTransformerEncoder if recurrent else TransformerEncoder
-        return Classifier(model_class(features.input_vocabulary_size, **options), features.target_vocabulary_size)
+        encoder_class = UniversalTransformerEncoder if recurrent else TransformerEncoder
+        encoder = encoder_class(features.input_vocabulary_size, **options)
+        return (PointerClassifier if features.pointer else Classifier)(encoder, features.target_vocabulary_size)
     model_class = UniversalTransformer if recurrent else Transformer
     options["shared_embedding"] = (
         shared and features.same_vocabulary and features.input_vocabulary_size == features.target_vocabulary_size

@@ -40,17 +40,25 @@ class Classifier(SequenceModel):
         super().__init__(0, encoder.ponder_weight, warmup, halting="encoder", name=name, dtype=dtype)
         self.encoder = encoder
         self.num_classes = num_classes
-        self.classes = keras.layers.Dense(num_classes, name="classes", dtype="float32")
-        self.classes.build((None, encoder.get_config()["hidden_size"]))
+        self._build_head(encoder.get_config()["hidden_size"])
         self.build()
 
+    def _build_head(self, hidden_size):
+        self.classes = keras.layers.Dense(self.num_classes, name="classes", dtype="float32")
+        self.classes.build((None, hidden_size))
+
     def call(self, features, training=None, return_ponder=False, max_steps=None, seed=None):
-        memory, ponder, _ = self.encoder.refine(features, max_steps, self._begin(training, seed))
+        memory, ponder = self._refine(features, max_steps, self._begin(training, seed))
         return self._finish(self.classify(memory), {"encoder": ponder}, return_ponder)
 
     def encode(self, features, max_steps=None):
         """Returns the memory of the inputs, a dictionary of tensors with the batch leading."""
-        return self.encoder.encode(features, max_steps)
+        return self._refine(features, max_steps)[0]
+
+    def _refine(self, features, max_steps=None, seed=None):
+        """Returns (memory, Ponder): what `classify` reads, and what the recurrence cost."""
+        memory, ponder, _ = self.encoder.refine(features, max_steps, seed)
+        return memory, ponder
 
     def classify(self, memory):
         """Returns the logits [B, V] of an encoded input."""

@@ -1,0 +1,119 @@
+"""SCAN: commands in a small language to the actions that they stand for."""
+
+import functools
+import re
+
+import numpy as np
+
+from problems import scan_files
+from problems.packed import Packed, PackedSplit
+from problems.problem import Problem, with_end
+from problems.vocabulary import BLANKS, WordVocabulary
+from ut_keras.errors import UsageError, UserError
+
+
+class Scan(Problem):
+    """A command ("jump twice and walk") to its actions ("I_JUMP I_JUMP I_WALK"); the score is exact sequence accuracy.
+
+    The test split is the release's own. The dev split is a share of the release's training commands and so of the
+    same distribution as train: it chooses a checkpoint, and says nothing of the generalisation that a split tests.
+
+    Words are a closed list on both sides, known from the start; any other word is an error in `encode_input`. An
+    answer may have all of the language's 48 actions, however short its command is.
+
+    Args:
+        split: the release's name of its split: "simple", "length", "addprim_jump", ...
+        dev_percent: share of the training commands in the dev split (problem argument).
+        seed: which commands these are (problem argument).
+
+    Source: Lake and Baroni 2018, arXiv:1711.00350; template and filler splits: Loula, Baroni and Lake 2018,
+    arXiv:1807.07545.
+    """
+
+    default_hparams_set = "universal_transformer_scan"
+    arguments = {"dev_percent": 5, "seed": 0}
+
+    def __init__(self, name, split, **arguments):
+        super().__init__(name, **arguments)
+        if not 1 <= self.args["dev_percent"] <= 90:
+            raise UsageError(f"{name}: argument dev_percent={self.args['dev_percent']} is not between 1 and 90")
+        self._split = split
+        self._data_name = None
+        self.vocabularies = {
+            "inputs": WordVocabulary(scan_files.WORDS),
+            "targets": WordVocabulary(scan_files.ACTIONS),
+        }
+
+    def encode_input(self, text):
+        ids = self._ids("inputs", text)
+        return np.array(with_end(ids) if ids else [], np.int32)
+
+    def encode_target(self, text):
+        return np.array(with_end(self._ids("targets", text)), np.int32)
+
+    def text_encoder(self):
+        from problems import closed_graph
+
+        # Numbers are words of a closed list as well.
+        return closed_graph.NumberEncoder(self.vocabularies["inputs"])
+
+    def max_output_length(self, input_length):
+        return input_length * 0 + scan_files.MOST_ACTIONS + 1
+
+    def _ids(self, side, text):
+        return self.vocabularies[side].encode([word for word in re.split(f"[{BLANKS}]", text) if word], self.name)
+
+    def _pack(self, root, manual_dir):
+        from problems import builders
+
+        try:
+            builder = self._prepare(root, manual_dir)
+        except UserError as error:
+            raise UserError(f"{self.name}: {error}") from None
+
+        def make():
+            return {split: self._pack_split(split, builders.read(builder, split)) for split in self.splits}, None
+
+        splits, _ = self._open_or_pack(root, {"data": builder.info.full_name}, make)
+        return splits, {**self._state(), "data_name": builder.builder_config.name}
+
+    def _prepare(self, root, manual_dir):
+        """Returns the prepared builder: of --manual_dir, of the run, of the shipped files, or of a download."""
+        from problems import builders
+
+        # In the order of `read_splits`.
+        settings = (self._split, self.args["dev_percent"], self.args["seed"])
+        name = "scan_{}_dev{}_seed{}".format(*settings)
+        columns = {"inputs": str, "targets": str}
+        used = self._data_name if self._loaded else None
+        by_hand = manual_dir is not None or "_manual_" in (used or "")
+        if self._split == "simple" and not by_hand:
+            rows = functools.cache(lambda: scan_files.read_splits(scan_files.shipped(), *settings))
+            makers = {split: lambda split=split: rows()[split] for split in self.splits}
+            return builders.prepare_text(root, f"{name}_shipped", columns, makers)
+
+        def read(source):
+            return scan_files.read_splits(source, *settings)
+
+        official = scan_files.official(self._split)
+        return builders.prepare_official(root, name, columns, read, official, manual_dir, used)
+
+    def _pack_split(self, name, batches):
+        columns = {"inputs": [], "targets": []}
+        for batch in batches:
+            for side, rows in columns.items():
+                rows += [with_end(self._ids(side, text.decode("utf-8"))) for text in batch[side].tolist()]
+        return PackedSplit(
+            name,
+            *(
+                Packed.from_tokens(np.concatenate([np.asarray(row, np.int32) for row in rows]), [len(r) for r in rows])
+                for rows in columns.values()
+            ),
+        )
+
+    def _state(self):
+        return {**super()._state(), "data_name": self._data_name}
+
+    def _restore(self, state):
+        super()._restore(state)
+        self._data_name = state["data_name"]
