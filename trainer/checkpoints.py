@@ -11,12 +11,12 @@ import sys
 
 import tensorflow as tf
 
-from trainer.run_dir import RunDir, read_json
+from trainer.run_dir import read_json
 from ut_keras.errors import UserError
 
 # What TensorFlow raises for files that are cut off, missing or of other bytes.
-_DAMAGED = (tf.errors.OpError, IndexError)
-_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+DAMAGED = (tf.errors.OpError, IndexError)
+SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class Checkpoints:
@@ -26,10 +26,12 @@ class Checkpoints:
         run: `RunDir`.
         model, optimizer: both built.
         keep: how many of the last checkpoints are kept.
+        selection: what makes a checkpoint the best on dev: "accuracy" or "loss" (`Problem.selection`).
     """
 
-    def __init__(self, run, model, optimizer, keep=3):
+    def __init__(self, run, model, optimizer, keep=3, selection="accuracy"):
         self._run = run
+        self._selection = selection
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         weights = model_variables(model)
         slots = {f"{index:04d}": variable.value for index, variable in enumerate(optimizer.variables)}
@@ -48,8 +50,11 @@ class Checkpoints:
         for path in paths:
             try:
                 _restore(self._all, path)
-            except _DAMAGED as error:
-                print(f"warning: checkpoint {path} is damaged ({_line(error)}); trying the one before", file=sys.stderr)
+            except DAMAGED as error:
+                print(
+                    f"warning: checkpoint {path} is damaged ({first_line(error)}); trying the one before",
+                    file=sys.stderr,
+                )
             else:
                 return int(self._step.numpy())
         if paths:
@@ -64,16 +69,18 @@ class Checkpoints:
     def save_best(self, step, values):
         """Saves the model if no evaluation before was better than `values`. Returns whether that is so.
 
-        Better is a higher accuracy of single tokens (or classes), teacher-forced, on the development split. Of
-        equals the later wins: where a small split is answered without a fault, its perplexity says less than the
-        training since, and the last weights have seen the lowest learning rate.
+        Better is, on the development split, a higher accuracy of single tokens (or classes), teacher-forced, or under
+        selection "loss" a lower negative log-likelihood per token. Of equals the later wins: where a small split is
+        answered without a fault, its perplexity says less than the training since, and the last weights have seen
+        the lowest learning rate.
         """
         before = _best_values(self._run) if self._best.latest_checkpoint else None
-        if before and _merit(values) < _merit(before):
+        if before and _merit(values, self._selection) < _merit(before, self._selection):
             return False
         self._step.assign(step)
         self._best.save(checkpoint_number=step)
-        self._run.write("best.json", json.dumps({"step": step, **values}, indent=2) + "\n")
+        record = {"step": step, "selection": self._selection, **values}
+        self._run.write("best.json", json.dumps(record, indent=2) + "\n")
         return True
 
 
@@ -93,17 +100,9 @@ def restore_model(run, model, checkpoint="best"):
     step = tf.Variable(-1, dtype=tf.int64, trainable=False)
     try:
         _restore(tf.train.Checkpoint(model=model_variables(model), step=step), path, ignore="optimizer/")
-    except _DAMAGED as error:
-        raise UserError(f"checkpoint {path} is damaged: {_line(error)}") from None
+    except DAMAGED as error:
+        raise UserError(f"checkpoint {path} is damaged: {first_line(error)}") from None
     return int(step.numpy())
-
-
-def warm_start(model, source):
-    """Gives `model` the weights of another run: `source` is its directory (its best weights) or a checkpoint's path."""
-    if RunDir.exists(source):
-        restore_model(RunDir.open(source), model)
-    else:
-        restore_model(None, model, source)
 
 
 def find_checkpoint(run, checkpoint):
@@ -149,9 +148,9 @@ def _restore(checkpoint, path, ignore="\0"):
     """Restores every variable of `checkpoint`, or none: UserError where names or shapes differ."""
     ours = {name: variable.shape.as_list() for name, variable in _named(checkpoint).items()}
     saved = {
-        name.removesuffix(_SUFFIX): shape
+        name.removesuffix(SUFFIX): shape
         for name, shape in tf.train.list_variables(path)
-        if name.endswith(_SUFFIX) and not name.startswith((ignore, "save_counter"))
+        if name.endswith(SUFFIX) and not name.startswith((ignore, "save_counter"))
     }
     for name in sorted(ours.keys() | saved.keys()):
         if ours.get(name) != saved.get(name):
@@ -178,9 +177,12 @@ def _best_values(run):
     return read_json(path) if path.exists() else None
 
 
-def _merit(values):
-    return next(value for key, value in values.items() if key.startswith("dev/") and key.endswith("/accuracy"))
+def _merit(values, selection):
+    """Returns what the best evaluation has most of: scores of all of dev, which say teacher-forced for a sequence."""
+    metric, sign = ("log_perplexity", -1.0) if selection == "loss" else ("accuracy", 1.0)
+    return sign * next(values[key] for key in (f"dev/teacher_forced/{metric}", f"dev/{metric}") if key in values)
 
 
-def _line(error):
+def first_line(error):
+    """Returns the first line of an error's message, or its kind where it has none."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

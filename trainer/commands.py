@@ -5,7 +5,7 @@ import sys
 from trainer import config
 from trainer.quiet import import_tensorflow
 from trainer.run_dir import RunDir
-from ut_keras.errors import UsageError
+from ut_keras.errors import UsageError, UserError
 from ut_keras.hparams import parse_assignments
 from ut_keras.registry import near_names
 
@@ -14,7 +14,7 @@ def train(arguments):
     """Trains, and goes on where an earlier start of the same command stopped."""
     resolved = config.resolve(arguments)
     if arguments.schedule == "evaluate":
-        return _evaluate(resolved.output_dir, "best", "test", arguments.data_dir, arguments.manual_dir)
+        return _evaluate(resolved.output_dir, "best", None, arguments.data_dir, arguments.manual_dir)
     import_tensorflow()
     from trainer import loop
 
@@ -47,15 +47,9 @@ def decode(arguments):
     problem = RunDir.open(arguments.output_dir).problem
     from trainer import decode
 
-    def load_run():
-        import_tensorflow()
-        from trainer import load
-
-        return load(arguments.output_dir, arguments.checkpoint)
-
     decode.decode(
         problem,
-        load_run,
+        _loader(arguments),
         arguments.decode_from_file,
         arguments.decode_to_file,
         batch_size,
@@ -63,6 +57,15 @@ def decode(arguments):
         arguments.with_scores,
         arguments.with_ponder,
     )
+    return 0
+
+
+def score(arguments):
+    """Prints the log-probability of given answers."""
+    problem = RunDir.open(arguments.output_dir).problem
+    from trainer import score
+
+    score.score(problem, _loader(arguments), arguments.score_file)
     return 0
 
 
@@ -82,13 +85,28 @@ def datagen(arguments):
     import_tensorflow()
     problem.prepare(arguments.data_dir, arguments.manual_dir)
     for split in problem.splits:
-        print(f"{split}  {len(problem.split(split))}")
+        try:
+            print(f"{split}  {len(problem.split(split))}")
+        except UserError as error:  # the problem can do without it
+            print(error, file=sys.stderr)
     return 0
+
+
+def _loader(arguments):
+    """Returns a function that loads the run, for a command that first reads its lines."""
+
+    def load_run():
+        import_tensorflow()
+        from trainer import load
+
+        return load(arguments.output_dir, arguments.checkpoint)
+
+    return load_run
 
 
 def _evaluate(output_dir, checkpoint, split, data_dir, manual_dir, lengths=(), limit=None):
     run = RunDir.open(output_dir)
-    if split not in run.problem.splits:
+    if split is not None and split not in run.problem.splits:
         raise UsageError(f"{run.problem.name} has no split {split!r}; it has {', '.join(run.problem.splits)}")
     import_tensorflow()
     from trainer import evaluate, load, report
@@ -97,6 +115,8 @@ def _evaluate(output_dir, checkpoint, split, data_dir, manual_dir, lengths=(), l
     if not lengths:  # strings of chosen lengths are made, not read
         manual_dir = manual_dir or run.settings.get("manual_dir")
         loaded.problem.prepare(data_dir or run.settings.get("data_dir"), manual_dir)
+        if split is None and loaded.problem.final_split != "test":
+            print(f"{run.problem.name} has no test split here: scoring dev", file=sys.stderr, flush=True)
     print(f"{run.path}: the weights of step {loaded.step}", file=sys.stderr, flush=True)
     report.publish(loaded, evaluate.evaluate(loaded, split, lengths, limit))
     return 0

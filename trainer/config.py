@@ -16,7 +16,7 @@ RECIPE = (
     "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon learning_rate "
     "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps "
     "learning_rate_decay_rate learning_rate_decay_staircase clip_grad_norm weight_decay "
-    "label_smoothing batch_size use_fixed_batch_size train_steps eval_every"
+    "label_smoothing batch_size use_fixed_batch_size long_examples train_steps eval_every"
 ).split()
 
 
@@ -81,7 +81,7 @@ def resolve(arguments):
     problem = find_problem(arguments)
     set_name = arguments.hparams_set or problem.default_hparams_set
     hparams = registry.hparams_sets.get(set_name)()
-    hparams = choose_model(hparams, set_name, arguments.model)
+    hparams = choose_model(hparams, set_name, arguments.model, arguments.problem)
     refuse_misfit(hparams.model, problem)
     changes = parse_assignments(",".join(arguments.hparams or []), "--hparams")
     if "model" in changes:
@@ -145,8 +145,11 @@ def family(model):
     return next((name for name in families if model.startswith(name)), model)
 
 
-def choose_model(hparams, set_name, model):
-    """Returns `hparams` for `model`; UsageError when the set belongs to another family of models."""
+def choose_model(hparams, set_name, model, problem):
+    """Returns `hparams` for `model`; UsageError when the set belongs to another family of models.
+
+    The message names a set of that family, for the task of the set or of the problem's name where there is one.
+    """
     if model is None:
         return hparams
     if model not in registry.models:
@@ -155,9 +158,21 @@ def choose_model(hparams, set_name, model):
         return hparams.override({"model": model}, source="--model")
     sets = registry.hparams_sets
     fitting = [name for name in sets.names() if family(sets.get(name)().model) == family(model)]
-    near = near_names(set_name, fitting).replace("; near names: ", "").split(", ")[0] or next(iter(fitting), None)
+    near = (
+        _of_same_task(set_name, problem, fitting)
+        or near_names(set_name, fitting).replace("; near names: ", "").split(", ")[0]
+    )
+    near = near or next(iter(fitting), None)
     way_out = f"; add --hparams_set={near}" if near else ""
     raise UsageError(f"--model={model}: hparams set {set_name!r} is for {hparams.model}{way_out}")
+
+
+def _of_same_task(set_name, problem, fitting):
+    """Returns the set of another family for the same task: "transformer_babi" for "universal_transformer_babi"."""
+    task = set_name.removeprefix("adaptive_").removeprefix(family(set_name.removeprefix("adaptive_"))).strip("_")
+    same = [name for name in fitting if task and name.endswith(f"_{task}")]
+    similar = [name for name in fitting if name.split("_")[-1] in problem.split("_")]
+    return next(iter(same + similar), None)
 
 
 def refuse_misfit(model, problem):

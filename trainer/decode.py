@@ -1,6 +1,7 @@
-"""Answers lines of text: as many lines out as in, in the same order.
+"""Answers lines of text: as many lines out as in, in the same order. To a language model a line is a prompt.
 
-Shapes: L input ids (S sentences of W words for some problems), N produced ids; both count the end token.
+Shapes: L input ids (S sentences of W words for some problems), N produced ids; both count the end token. A prompt
+has none, and the produced ids are those behind it.
 """
 
 import json
@@ -10,6 +11,7 @@ import typing
 import numpy as np
 
 from problems import textio
+from trainer.progress import Progress
 from ut_keras.errors import UserError
 
 
@@ -17,11 +19,12 @@ class Decoded(typing.NamedTuple):
     """The answer to one line.
 
     Attributes:
-        text: the answer, without end token; "" for an empty line.
+        text: the answer, without end token; "" for an empty line. A language model's continuation, without the prompt.
         score: natural logarithm of the answer's probability.
         ids: [N] int array, what was produced, end token included; a class is one id.
         inputs: the ids of the line, [L] or [S, W].
-        ponder_times: {"encoder": [L]} float array, and "decoder": [N] where it was asked for and there is one.
+        ponder_times: {"encoder": [L]} float array, and "decoder": [N] where it was asked for and there is one; of a
+            language model {"decoder": [N]} or {}.
     """
 
     text: str
@@ -41,8 +44,8 @@ def decode_lines(loaded, lines, batch_size=32, extra_length=None, with_ponder=Fa
         loaded: `trainer.load(...)`.
         lines: list of strings.
         batch_size: lines at once.
-        extra_length: an answer may have this many ids (end token included) more than its input; None: the
-            problem's own limit.
+        extra_length: an answer may have this many ids (end token included) more than its input, a continuation
+            this many in all; None: the problem's own limit.
         with_ponder: also return the decoder's ponder times; costs one more pass.
         source: how messages begin: "line" for "line 3: ...", or the name of a file.
 
@@ -58,19 +61,25 @@ def decode_lines(loaded, lines, batch_size=32, extra_length=None, with_ponder=Fa
 
 def encode_lines(problem, lines, source="line"):
     """Returns the ids of every line; raises as `decode_lines`. Needs no model and no TensorFlow."""
-    return [_encode(problem, line, number, source) for number, line in enumerate(lines, 1)]
+    return [encode_line(problem, line, number, source) for number, line in enumerate(lines, 1)]
 
 
-def answer_ids(loaded, inputs, batch_size=32, extra_length=None, with_ponder=False):
-    """As `decode_lines`, for a list of encoded inputs ([L] or [S, W] int arrays)."""
+def answer_ids(loaded, inputs, batch_size=32, extra_length=None, with_ponder=False, limits=None, doing=None):
+    """As `decode_lines`, for a list of encoded inputs.
+
+    Args:
+        inputs: list of [L] or [S, W] int arrays.
+        limits: most ids of each answer, in place of `extra_length` and the problem's own.
+        doing: called with the number of inputs answered so far.
+    """
     answers = loaded.answers(with_ponder)
     results = [None] * len(inputs)
     lengths = [int(np.count_nonzero(ids)) for ids in inputs]
     order = sorted(range(len(inputs)), key=lambda index: (lengths[index], index))
     for start in range(0, len(order), batch_size):
         indices = order[start : start + batch_size]
-        limits = [_limit(loaded.problem, lengths[index], extra_length) for index in indices]
-        found = answers(pad([inputs[index] for index in indices]), np.asarray(limits, np.int32))
+        most = [limits[i] if limits else _limit(loaded.problem, lengths[i], extra_length) for i in indices]
+        found = answers(pad([inputs[index] for index in indices]), np.asarray(most, np.int32))
         ids, scores = found.ids.numpy(), found.scores.numpy()
         times = {side: values.numpy() for side, values in found.ponder_times.items()}
         for row, index in enumerate(indices):
@@ -83,6 +92,8 @@ def answer_ids(loaded, inputs, batch_size=32, extra_length=None, with_ponder=Fal
                 inputs=inputs[index],
                 ponder_times={side: values[row, : sizes[side]] for side, values in times.items()},
             )
+        if doing:
+            doing(start + len(indices))
     return results
 
 
@@ -95,7 +106,8 @@ def pad(examples):
     return batch
 
 
-def _encode(problem, line, number, source):
+def encode_line(problem, line, number, source):
+    """Returns the ids of one line; raises as `decode_lines`, and says on standard error what is left out."""
     try:
         ids = np.asarray(problem.encode_input(line), np.int32)
     except UserError as error:
@@ -107,7 +119,9 @@ def _encode(problem, line, number, source):
 
 
 def _limit(problem, length, extra_length):
-    return problem.max_output_length(length) if extra_length is None else length + extra_length
+    if extra_length is None:
+        return problem.max_output_length(length)
+    return extra_length + (length if problem.features.input_vocabulary_size else 0)
 
 
 def decode(
@@ -137,13 +151,27 @@ def decode(
     inputs = encode_lines(problem, lines, f"{from_file}, line" if from_file else "line")
     if to_file:
         textio.refuse_unwritable(to_file)
-    answers = answer_ids(load(), inputs, batch_size, extra_length, with_ponder)
+    loaded = load()
+    with Progress() as log:
+        log.doing(f"answering {len(lines):,} lines")
+        answers = answer_ids(
+            loaded,
+            inputs,
+            batch_size,
+            extra_length,
+            with_ponder,
+            doing=lambda done: log.doing(f"answered {done:,} of {len(lines):,} lines"),
+        )
     if with_scores or with_ponder:
         written = [
             _as_json(line, answer, with_scores, with_ponder) for line, answer in zip(lines, answers, strict=True)
         ]
     else:
-        written = [answer.text for answer in answers]
+        # One answer is one line, whatever a vocabulary of bytes or subwords has spelled.
+        written = [answer.text.replace("\n", " ") for answer in answers]
+        broken = sum("\n" in answer.text for answer in answers)
+        if broken:
+            print(f"{broken} answers hold a line feed, written as a blank; --with_scores keeps it", file=sys.stderr)
     empty = sum(not answer.text for answer in answers)
     print(f"answered {len(answers)} lines, {empty} of them with nothing", file=sys.stderr)
     if to_file:

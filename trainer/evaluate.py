@@ -1,46 +1,37 @@
-"""Scores a model on a split: sums and counts over real tokens to the end, so that no result depends on batches.
+"""Scores a model on a split: numbers of each example first, then sums and counts, so that no result depends on batches.
 
-Shapes: B batch, L source length, M target length (end token included).
+Legend: N examples, B batch.
 """
 
-import collections
-import math
 import sys
 
 import numpy as np
-import tensorflow as tf
 
 from problems.pipeline import evaluation_batches
+from trainer import reduction
 from trainer.decode import answer_ids
-from ut_keras import metrics
+from trainer.progress import Progress
 
-DECODED_EXAMPLES = 200  # of a split
+DECODED_EXAMPLES = 200  # of a split, where text is not scored
 DECODED_BATCH = 128  # examples
 TOKENS = 8192  # positions of a batch, source and target with padding
 
 
 class Evaluator:
-    """Scores one model on the splits of its problem; holds the compiled functions, which are built once.
+    """Scores one model on the splits of its problem.
 
     Args:
-        loaded: `Loaded`, or any object with `model`, `problem` and `answers`.
+        loaded: `Loaded`; holds the compiled functions, which are built once.
+        log: `Progress`, told how far it is; None: nobody is.
     """
 
-    def __init__(self, loaded):
+    def __init__(self, loaded, log=None):
         self.loaded = loaded
         self.problem = loaded.problem
+        self._doing = log.doing if log else lambda what: None
         features = loaded.problem.features
         self._sequence = features.target == "sequence"
-        self._signature = {"targets": tf.TensorSpec([None, None], tf.int32)}
-        if features.input_vocabulary_size:
-            self._signature["inputs"] = tf.TensorSpec([None] * (3 if features.words_per_sentence else 2), tf.int32)
-
-        @tf.function(input_signature=[self._signature])
-        def sums(batch):
-            logits, ponder = loaded.model(batch, training=False, return_ponder=True)
-            return metrics.sums(logits, batch["targets"]), {side: _ponder(trace) for side, trace in ponder.items()}
-
-        self._sums = sums
+        self._decodes = self._sequence and bool(features.input_vocabulary_size)
 
     def evaluate(self, split, name, free_running=True, limit=None):
         """Scores one split.
@@ -48,66 +39,75 @@ class Evaluator:
         Args:
             split: a `PackedSplit`.
             name: how keys begin: "dev".
-            free_running: also decode, where the answer is a sequence: slow without a decoding cache.
-            limit: decode at most this many examples (evenly spaced); None: 200.
+            free_running: also decode, where the answer is a sequence of its own: slow without a decoding cache.
+            limit: decode at most this many examples (evenly spaced); None: 200, or all where the problem scores text.
 
         Returns:
             Flat dict of "<name>/<metric>" to number, counts among them. A sequence's metrics are under
-            "teacher_forced" (over all examples: the model saw the right earlier tokens) and
-            "free_running" (decoded).
+            "teacher_forced" (over all examples: the model saw the right earlier tokens) and "free_running" (decoded).
+            The problem's groups have the same metrics of their own, "<name>/<group>/<metric>". Where there is
+            more to say than numbers it is in the dictionary "<name>/info": names of groups, signatures of scores.
         """
-        result = {f"{name}/count": len(split)}
-        result.update(self._teacher_forced(split, name))
-        if free_running and self._sequence and "inputs" in self._signature:
-            result.update(self._free_running(split, name, limit or DECODED_EXAMPLES))
-        return result
+        values = self._measure(split, name)
+        scores, info = {"count": len(split), **reduction.teacher_forced(values, self._sequence)}, {}
+        decoded, indices = None, None
+        if free_running and self._decodes:
+            indices = sample(len(split), limit or (len(split) if self.problem.decodes_all else DECODED_EXAMPLES))
+            decoded, texts = self._decode(split, name, indices)
+            scores.update(reduction.free_running(decoded))
+            for metric, value in self.problem.text_scores(*texts).items() if len(indices) else ():
+                if isinstance(value, str):
+                    info[metric] = value
+                else:
+                    scores[f"free_running/{metric}"] = value
+        groups = {group: np.asarray(members, bool) for group, members in self.problem.groups(split).items()}
+        for group, members in groups.items():
+            part = {"count": int(members.sum())}
+            if part["count"]:
+                part.update(reduction.teacher_forced(reduction.chosen(values, members), self._sequence))
+            if decoded and members[indices].any():
+                part.update(reduction.free_running(reduction.chosen(decoded, members[indices])))
+            scores.update({f"{group}/{metric}": value for metric, value in part.items()})
+        result = {f"{name}/{metric}": value for metric, value in scores.items()}
+        if groups:
+            info["groups"] = list(groups)
+        return {**result, f"{name}/info": info} if info else result
 
-    def _teacher_forced(self, split, name):
-        totals, largest = collections.defaultdict(lambda: np.zeros(2)), {}
+    def _measure(self, split, name):
+        """Returns {name: [N] array} of what the model makes of each example, teacher-forced."""
+        values, done = {}, 0
+        wrong = split.extras.get("wrong")
         for batch in evaluation_batches(split, TOKENS):
-            scores, ponder = self._sums({key: batch[key] for key in self._signature})
-            for metric, pair in scores.items():
-                totals[metric] += np.asarray(pair, np.float64)
-            for side, (total, count, most) in ponder.items():
-                totals[side] += np.asarray([total, count], np.float64)
-                largest[side] = max(largest.get(side, 0.0), float(most))
-        mean = {metric: total / count if count else 0.0 for metric, (total, count) in totals.items()}
-        prefix = f"{name}/teacher_forced" if self._sequence else name
-        nll = float(mean["neg_log_likelihood"])
-        result = {f"{prefix}/accuracy": float(mean["accuracy"])}
-        if self._sequence:
-            result[f"{prefix}/sequence_accuracy"] = float(mean["sequence_accuracy"])
-            result[f"{name}/tokens"] = int(totals["accuracy"][1])
-        result[f"{prefix}/log_perplexity"] = nll
-        result[f"{prefix}/perplexity"] = math.exp(min(nll, 700.0))
-        for side, most in largest.items():
-            result[f"{name}/ponder_time/{side}/mean"] = float(mean[side])
-            result[f"{name}/ponder_time/{side}/max"] = most
-        return result
+            index = batch["index"].numpy()
+            for key, numbers in self.loaded.measure(batch, wrong[index] if wrong is not None else None).items():
+                values.setdefault(key, np.zeros(len(split), np.float32))[index] = numbers
+            done += len(index)
+            self._doing(f"scoring {name}: {done:,} of {len(split):,} examples")
+        if not values:  # an empty split
+            names = ("tokens", "right", "neg_log_likelihood", "sequences", "sequence_right")
+            values = {key: np.zeros(0, np.float32) for key in names}
+        return values
 
-    def _free_running(self, split, name, limit):
-        indices = sample(len(split), limit)
+    def _decode(self, split, name, indices):
+        """Returns ({what: [n] array} for `reduction.free_running`, (decoded texts, right texts)) of n examples."""
+        of = f"{len(indices):,} of {len(split):,}" if len(indices) < len(split) else f"all {len(split):,}"
+        print(f"{name}: decoding {of} examples", file=sys.stderr, flush=True)
         examples = [split.example(int(index)) for index in indices]
-        decoded = answer_ids(self.loaded, [example["inputs"] for example in examples], DECODED_BATCH)
-        symbols = right_symbols = right_sequences = 0
-        for example, answer in zip(examples, decoded, strict=True):
-            right = np.asarray(example["targets"])
-            right = right[right != 0]
+        decoded = answer_ids(
+            self.loaded,
+            [example["inputs"] for example in examples],
+            DECODED_BATCH,
+            doing=lambda done: self._doing(f"decoding {name}: {done:,} of {len(indices):,} examples"),
+        )
+        values = {what: np.zeros(len(indices), np.float32) for what in ("symbols", "right", "sequence_right")}
+        for row, (example, answer) in enumerate(zip(examples, decoded, strict=True)):
+            right = example["targets"][example["targets"] != 0]
             same = min(len(right), len(answer.ids))
-            matches = int(np.sum(right[:same] == answer.ids[:same]))
-            symbols += len(right)
-            right_symbols += matches
-            right_sequences += matches == len(right) == len(answer.ids)
-        return {
-            f"{name}/free_running/sequence_accuracy": right_sequences / max(len(indices), 1),
-            f"{name}/free_running/accuracy": right_symbols / max(symbols, 1),
-            f"{name}/free_running/count": len(indices),
-        }
-
-
-def _ponder(trace):
-    times = trace.ponder_times * trace.weights
-    return tf.reduce_sum(times), tf.reduce_sum(trace.weights), tf.reduce_max(times)
+            values["symbols"][row] = len(right)
+            values["right"][row] = np.sum(right[:same] == answer.ids[:same])
+            values["sequence_right"][row] = np.array_equal(right, answer.ids)
+        texts = [answer.text for answer in decoded], [self.problem.decode_target(e["targets"]) for e in examples]
+        return values, texts
 
 
 def sample(count, limit):
@@ -115,26 +115,28 @@ def sample(count, limit):
     return np.arange(count) if count <= limit else np.arange(limit) * count // limit
 
 
-def evaluate(loaded, split="test", lengths=(), limit=None):
-    """Scores a trained run.
+def evaluate(loaded, split=None, lengths=(), limit=None):
+    """Scores a trained run, with a sign of life on standard error every half minute.
 
     Args:
         loaded: `trainer.load(...)`, its problem prepared.
-        split: "train", "dev" or "test".
+        split: "train", "dev" or "test"; None: the problem's final one.
         lengths: lengths of the input, without end token; instead of the split, strings of exactly these
             lengths are made and scored (algorithmic problems only): 1,000 up to 40, 200 up to 100, 64 beyond.
-        limit: decode at most this many examples of the split (None: 200), or make this many strings.
+        limit: decode at most this many examples of the split (None: 200, or all where the problem scores text), or
+            make this many strings.
 
     Returns:
-        Flat dict, keys "test/accuracy" or "length_40/free_running/sequence_accuracy".
+        Flat dict, keys "test/accuracy" or "length_40/free_running/sequence_accuracy"; see `Evaluator.evaluate`.
     """
-    evaluator = Evaluator(loaded)
-    if not lengths:
-        return evaluator.evaluate(loaded.problem.split(split), split, limit=limit)
-    result = {}
-    for length in lengths:
-        count = limit or (1000 if length <= 40 else DECODED_EXAMPLES if length <= 100 else 64)
-        made = loaded.problem.exact_length_split(length, count, seed=length)
-        print(f"length {length}: decoding {count} strings", file=sys.stderr, flush=True)
-        result.update(evaluator.evaluate(made, f"length_{length}", limit=count))
-    return result
+    with Progress() as log:
+        evaluator = Evaluator(loaded, log)
+        if not lengths:
+            split = split or loaded.problem.final_split
+            return evaluator.evaluate(loaded.problem.split(split), split, limit=limit)
+        result = {}
+        for length in lengths:
+            count = limit or (1000 if length <= 40 else DECODED_EXAMPLES if length <= 100 else 64)
+            made = loaded.problem.exact_length_split(length, count, seed=length)
+            result.update(evaluator.evaluate(made, f"length_{length}", limit=count))
+        return result

@@ -172,7 +172,10 @@ def _train_flags(parser):
         help="train: without any evaluation; evaluate: as the command of that name (default: train_and_evaluate)",
     )
     parser.add_argument(
-        "--warm_start_from", type=filled, metavar="DIR", help="take the weights of another run or checkpoint"
+        "--warm_start_from",
+        type=filled,
+        metavar="DIR",
+        help="start from the weights of another run or checkpoint: those that fit by name and shape",
     )
     _usr_dir(parser)
 
@@ -180,7 +183,10 @@ def _train_flags(parser):
 def _evaluate_flags(parser):
     _run_flags(parser)
     parser.add_argument(
-        "--split", default="test", type=filled, metavar="NAME", help="train, dev, test, ... (default: test)"
+        "--split",
+        type=filled,
+        metavar="NAME",
+        help="train, dev, test, ... (default: test, or dev where there is no test split)",
     )
     parser.add_argument(
         "--lengths",
@@ -188,7 +194,12 @@ def _evaluate_flags(parser):
         metavar="N,N",
         help="score strings of exactly these lengths (symbols of the input, without the end token; algorithmic tasks)",
     )
-    parser.add_argument("--limit", type=positive, metavar="N", help="decode at most this many examples")
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help="decode at most this many examples (default: 200, or all where the problem has BLEU)",
+    )
     _data_flags(parser)
     _usr_dir(parser)
 
@@ -196,7 +207,10 @@ def _evaluate_flags(parser):
 def _decode_flags(parser):
     _run_flags(parser)
     parser.add_argument(
-        "--decode_from_file", type=filled, metavar="FILE", help="one input per line (default: standard input)"
+        "--decode_from_file",
+        type=filled,
+        metavar="FILE",
+        help="one input per line, a prompt for a language model (default: standard input)",
     )
     parser.add_argument(
         "--decode_to_file", type=filled, metavar="FILE", help="one answer per line (default: standard output)"
@@ -205,7 +219,8 @@ def _decode_flags(parser):
         "--extra_length",
         type=natural,
         metavar="N",
-        help="tokens that an answer may have above its input, end tokens included (default: the problem's limit)",
+        help="tokens that an answer may have above its input, end tokens included; of a language model tokens of the "
+        "continuation (default: the problem's limit)",
     )
     parser.add_argument(
         "--decode_batch_size", type=positive, default=32, metavar="N", help="lines decoded at once (default: 32)"
@@ -215,6 +230,17 @@ def _decode_flags(parser):
     )
     _add_switch(parser, "--with_scores", "write JSON with the log probability of each answer")
     _add_switch(parser, "--with_ponder", "write JSON with the ponder times of each input")
+    _usr_dir(parser)
+
+
+def _score_flags(parser):
+    _run_flags(parser)
+    parser.add_argument(
+        "--score_file",
+        type=filled,
+        metavar="FILE",
+        help="lines of a source, a tab and a target (for a class its label); for a language model the text alone",
+    )
     _usr_dir(parser)
 
 
@@ -243,7 +269,8 @@ def _ls_flags(parser):
 COMMANDS = {
     "train": Command(
         "train a model on a problem (this is the default command)",
-        "Trains a model on a problem, evaluates as it goes, and ends with the score on the test split.\n"
+        "Trains a model on a problem, evaluates as it goes, and ends with the score on the test split (on dev where\n"
+        "there is none).\n"
         "Starting the same command again goes on where it stopped.",
         _train_flags,
         "trainer.commands:train",
@@ -258,10 +285,19 @@ COMMANDS = {
     ),
     "decode": Command(
         "answer inputs, one per line",
-        "Answers one input per line; with --with_* one JSON object per line.",
+        "Answers one input per line; with --with_* one JSON object per line. A language model goes on where a line\n"
+        "ends: the answer is the continuation.",
         _decode_flags,
         "trainer.commands:decode",
         ("output_dir",),
+    ),
+    "score": Command(
+        "log-probability of given answers, one per line",
+        "Prints the natural logarithm of the probability of each line's target, one number per line, and on standard\n"
+        "error the numbers of lines and tokens (end tokens included), the total and the perplexity.",
+        _score_flags,
+        "trainer.commands:score",
+        ("output_dir", "score_file"),
     ),
     "export": Command(
         "write a SavedModel for serving",

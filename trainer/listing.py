@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 
 from ut_keras import hparams, registry
+from ut_keras.errors import UserError
 
 _KINDS = {"problems": registry.problems, "models": registry.models, "hparams": registry.hparams_sets}
 
@@ -44,10 +45,16 @@ def _show_model(name):
 
 
 def _show_problem(name):
-    target = registry.problems.get(name)
-    target = getattr(target, "func", target)
+    make = registry.problems.get(name)
+    target = getattr(make, "func", make)
     print(f"{name}: {registry.problems.summary(name)}")
-    for argument, default in getattr(target, "arguments", {}).items():
+    try:
+        problem = make(name=name)
+    except UserError:  # it cannot be without an argument of the user's
+        problem = target
+    print(f"splits: {', '.join(problem.splits)}")
+    print(f"default hparams set: {problem.default_hparams_set}")
+    for argument, default in getattr(problem, "args", target.arguments).items():
         print(f"--problem_args={argument}={default}")
     print(f"\n{inspect.getdoc(target)}")
 

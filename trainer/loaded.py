@@ -1,6 +1,7 @@
 """A trained run in Python, from its run directory alone."""
 
 import functools
+import pathlib
 
 from trainer.decode import decode_lines
 from ut_keras.errors import UserError
@@ -15,6 +16,11 @@ class Loaded:
         hparams: its `HParams`.
         step: training step of the weights; None if unknown.
         output_dir: the run directory; None if there is none.
+        checkpoint: which weights these are, for the record: a path in the run directory.
+
+    Attributes:
+        answers: function (decoder_ponder) -> the compiled `answer` function, which serves every batch shape.
+        measure: the `Measure` of the model.
 
     Example:
 
@@ -23,25 +29,64 @@ class Loaded:
     ['kitchen']
     """
 
-    def __init__(self, model, problem, hparams=None, step=None, output_dir=None):
+    def __init__(self, model, problem, hparams=None, step=None, output_dir=None, checkpoint=None):
         self.model = model
         self.problem = problem
         self.hparams = hparams
         self.step = step
         self.output_dir = output_dir
+        self.checkpoint = checkpoint
         self.answers = functools.cache(self._compile_answers)
 
     def generate(self, texts, batch_size=32):
-        """Returns the answer to each of `texts`, a list of strings, as `python -m trainer decode` would."""
-        if isinstance(texts, str):
-            raise UserError(f"generate takes a list of texts, not one: generate([{texts[:40]!r}])")
-        return [decoded.text for decoded in decode_lines(self, list(texts), batch_size, source="text")]
+        """Returns the answer to each of `texts`, a list of strings, as `python -m trainer decode` would.
+
+        A language model goes on where each text ends, and gives what comes behind it.
+        """
+        texts = _list(texts, "generate")
+        return [decoded.text for decoded in decode_lines(self, texts, batch_size, source="text")]
+
+    def score(self, sources, targets=None):
+        """Returns the natural logarithm of the probability of each target, a list, as `python -m trainer score` would.
+
+        Args:
+            sources: list of strings; for a language model the texts that are scored.
+            targets: list of strings, the answers to score; a language model has none.
+
+        Raises:
+            UserError: a text cannot be encoded, or the lists do not fit each other.
+        """
+        from trainer.score import encode_pairs, score_ids
+
+        sources = _list(sources, "score")
+        if not self.problem.features.input_vocabulary_size:
+            if targets is not None:
+                raise UserError(f"{self.problem.name} is a language model: score takes the texts alone")
+            pairs = [(None, text) for text in sources]
+        else:
+            targets = _list([] if targets is None else targets, "score")
+            if len(sources) != len(targets):
+                raise UserError(f"score takes a target for each source; it got {len(sources)} and {len(targets)}")
+            pairs = list(zip(sources, targets, strict=True))
+        return score_ids(self, encode_pairs(self.problem, pairs, "text"))[0].tolist()
+
+    @functools.cached_property
+    def measure(self):
+        from trainer.measure import Measure
+
+        return Measure(self.model, self.problem)
 
     def _compile_answers(self, decoder_ponder=False):
         """Returns the compiled `answer` function; built once, it serves every batch shape."""
         from ut_keras.decoding.answer import compile_answer
 
         return compile_answer(self.model, self.problem.features, decoder_ponder)
+
+
+def _list(texts, function):
+    if isinstance(texts, str):
+        raise UserError(f"{function} takes a list of texts, not one: {function}([{texts[:40]!r}])")
+    return list(texts)
 
 
 def load(output_dir, checkpoint="best"):
@@ -64,5 +109,12 @@ def load(output_dir, checkpoint="best"):
     run_dir = RunDir.open(output_dir)
     problem = run_dir.problem
     model = build_model(run_dir.hparams, problem.features)
-    step = checkpoints.restore_model(run_dir, model, checkpoint)
-    return Loaded(model, problem, run_dir.hparams, step, run_dir.path)
+    path = checkpoints.find_checkpoint(run_dir, checkpoint)
+    step = checkpoints.restore_model(run_dir, model, path)
+    return Loaded(model, problem, run_dir.hparams, step, run_dir.path, name_in(run_dir.path, path))
+
+
+def name_in(run_path, path):
+    """Returns the path of a checkpoint, relative where it is inside of the run directory."""
+    path, run_path = pathlib.Path(path).absolute(), pathlib.Path(run_path).absolute()
+    return str(path.relative_to(run_path) if path.is_relative_to(run_path) else path)

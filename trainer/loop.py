@@ -11,12 +11,14 @@ import tensorflow as tf
 import problems
 import ut_keras
 from trainer import devices, progress
-from trainer.checkpoints import Checkpoints, restore_model, warm_start
+from trainer.checkpoints import Checkpoints, find_checkpoint, restore_model
 from trainer.evaluate import Evaluator
-from trainer.loaded import Loaded
+from trainer.loaded import Loaded, name_in
 from trainer.report import final_report
 from trainer.run_dir import RunDir
 from trainer.step import make_optimizer, make_train_step
+from trainer.tables import evaluation_line
+from trainer.warm_start import warm_start
 from ut_keras import optimizers
 from ut_keras.errors import UserError
 from ut_keras.models.build import build_model
@@ -47,6 +49,8 @@ def train(config):
         else:
             problem = problems.get(config.problem, **config.problem_args)
         problem.prepare(config.data_dir, config.manual_dir)
+        for name in ("train", "dev") if config.evaluate else ("train",):
+            problem.split(name)  # refuses, with the problem's reason, what is not there
         log.doing("building the model")
         keras.utils.set_random_seed(config.seed)
         strategy = devices.choose_strategy(config.strategy)
@@ -63,7 +67,7 @@ def train(config):
 
 def _train(config, log, problem, strategy, model, optimizer, run):
     hparams = config.hparams
-    checkpoints = Checkpoints(run, model, optimizer, config.keep_checkpoints)
+    checkpoints = Checkpoints(run, model, optimizer, config.keep_checkpoints, problem.selection)
     step = checkpoints.restore_last()
     if step:
         run.keep()
@@ -72,11 +76,16 @@ def _train(config, log, problem, strategy, model, optimizer, run):
     loaded = Loaded(model, problem, hparams, step, run.path)
     if step >= hparams.train_steps:
         log.say(f"{run.path} is finished: {step} steps; raise --train_steps to go on")
-        return _report(config, log, run, Evaluator(loaded))
+        return _report(config, log, run, Evaluator(loaded, log))
 
     split = problem.split("train")
     plan = problems.BatchPlan(
-        split.lengths, hparams.batch_size, hparams.use_fixed_batch_size, hparams.max_length, config.seed
+        split.lengths,
+        hparams.batch_size,
+        hparams.use_fixed_batch_size,
+        hparams.max_length,
+        config.seed,
+        hparams.long_examples,
     )
     describe(log, config, problem, plan, model, strategy, step)
     run.rewind_metrics(step)
@@ -84,7 +93,7 @@ def _train(config, log, problem, strategy, model, optimizer, run):
     train_step = make_train_step(
         model, optimizer, hparams, batches.element_spec, strategy, config.seed, config.jit_compile
     )
-    evaluator = Evaluator(loaded)
+    evaluator = Evaluator(loaded, log)
     events = tf.summary.create_file_writer(str(run.path / "tb"))
     clock, interval = None, progress.Interval()
     log.doing("compiling the training step")
@@ -112,7 +121,7 @@ def _train(config, log, problem, strategy, model, optimizer, run):
                 run.keep()
                 if config.evaluate and not stop.received:
                     log.doing(f"evaluating after step {step}")
-                    values = evaluator.evaluate(problem.split("dev"), "dev", free_running=False)
+                    values = numbers(evaluator.evaluate(problem.split("dev"), "dev", free_running=False))
                     record(run, events, step, values)
                     best = checkpoints.save_best(step, values)
                     log.say(evaluation_line(step, values) + ("  (kept as the best)" if best else ""))
@@ -127,12 +136,15 @@ def _train(config, log, problem, strategy, model, optimizer, run):
 
 
 def _report(config, log, run, evaluator):
-    """Scores the best weights on the test split and prints where everything is."""
+    """Scores the best weights on the final split and prints where everything is."""
     if config.evaluate:
-        log.doing("scoring on the test split")
-        evaluator.loaded.step = restore_model(run, evaluator.loaded.model, "best")
-        log.say(f"the weights of step {evaluator.loaded.step} on the test split:")
-        final_report(evaluator.loaded, evaluator)
+        loaded, split = evaluator.loaded, evaluator.problem.final_split
+        log.doing(f"scoring on the {split} split")
+        path = find_checkpoint(run, "best")
+        loaded.step, loaded.checkpoint = restore_model(run, loaded.model, path), name_in(run.path, path)
+        none = "" if split == "test" else f" ({config.problem} has no test split here)"
+        log.say(f"the weights of step {loaded.step} on the {split} split{none}:")
+        final_report(loaded, evaluator, split)
     log.say(f"run directory: {run.path}")
     return 0
 
@@ -160,31 +172,27 @@ def describe(log, config, problem, plan, model, strategy, step):
     lengths = problem.split("train").lengths.mean(axis=0).round().astype(int).tolist()
     operations = forward_flops(hparams, problem.features, *lengths)
     log.say(f"{config.problem}, {hparams.model} ({config.hparams_set}): {model.count_params():,} parameters")
+    inputs = f"{lengths[0]} positions of input, " if lengths[0] else ""
     log.say(
         f"floating-point operations: {operations:,} forward, all steps, for an example of mean length "
-        f"({lengths[0]} positions of input, {lengths[1]} of target)"
+        f"({inputs}{lengths[1]} {'' if inputs else 'positions '}of target)"
     )
-    log.say(
-        f"training examples: {plan.examples:,}; {plan.dropped:,} above max_length={hparams.max_length} were dropped"
-    )
+    long, fate = (plan.cut, "are cut") if hparams.long_examples == "cut" else (plan.dropped, "were dropped")
+    log.say(f"training examples: {plan.examples:,}; {long:,} above max_length={hparams.max_length} {fate}")
     unit = "examples" if hparams.use_fixed_batch_size else "tokens (source and target, padded)"
     rows, source, target = max(plan.shapes, key=lambda shape: shape[0] * (shape[1] + shape[2]))
+    inputs = f"{rows} x {source} inputs and " if source else ""
     log.say(
         f"batches: {hparams.batch_size} {unit} over {devices.describe(strategy)}; {plan.steps_per_epoch} in an epoch; "
-        f"the largest is {rows} x {source} inputs and {rows} x {target} targets"
+        f"the largest is {inputs}{rows} x {target} targets"
     )
     if step:
         log.say(f"going on from step {step}")
 
 
-def evaluation_line(step, values):
-    """Returns one line of an evaluation's values: accuracies and perplexity, and how many examples they are of."""
-    shown = [
-        f"{name.removeprefix('dev/')} {value:.4f}"
-        for name, value in values.items()
-        if name.endswith(("accuracy", "/perplexity"))
-    ]
-    return f"step {step}  dev ({values['dev/count']:,} examples): " + "  ".join(shown)
+def numbers(scores):
+    """Returns those of the scores that are numbers."""
+    return {name: value for name, value in scores.items() if isinstance(value, int | float)}
 
 
 def record(run, events, step, values):

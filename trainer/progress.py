@@ -1,4 +1,4 @@
-"""What a training run says on standard error: lines, a bar on a terminal, a sign of life every minute."""
+"""What a training run says on standard error: lines, a bar on a terminal, a sign of life every half minute."""
 
 import sys
 import threading
@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-HEARTBEAT = 60.0  # seconds
+HEARTBEAT = 25.0  # seconds
 
 
 class Progress:

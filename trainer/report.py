@@ -1,6 +1,5 @@
 """What is shown of a run: tables of scores, decoded examples beside what was right, and ponder time in a picture."""
 
-import json
 import pathlib
 import sys
 
@@ -8,15 +7,17 @@ import numpy as np
 
 from problems import textio
 from trainer.decode import answer_ids
+from trainer.eval_json import merge_eval, with_info
 from trainer.evaluate import Evaluator, sample
-from trainer.run_dir import read_json
+from trainer.tables import table
 
 EXAMPLES = 5
 PICTURE = "ponder.png"
+_LONGEST = 400  # characters of an example's text
 
 
-def final_report(loaded, evaluator=None, split="test", out=None):
-    """Scores the test split and shows a few of its answers; the end of a training run.
+def final_report(loaded, evaluator=None, split=None, out=None):
+    """Scores the final split and shows a few of its answers; the end of a training run.
 
     Writes into the run directory: the scores to eval.json (beside those of other splits), the examples
     to decodes.txt, and, where positions halt by themselves, the ponder time of the example in which it differs
@@ -25,28 +26,37 @@ def final_report(loaded, evaluator=None, split="test", out=None):
     Args:
         loaded: `Loaded`, its problem prepared, with an output_dir.
         evaluator: `Evaluator` of `loaded`, whose compiled functions are used again; None makes one.
-        split: name of the split to report.
+        split: name of the split to report; None: "test", or "dev" where there is no test split.
         out: stream for the report; None: standard output.
 
     Returns:
-        The flat dict of scores.
+        The dict of scores that eval.json holds.
     """
     out = out or sys.stdout
     run_dir = pathlib.Path(loaded.output_dir)
-    examples = loaded.problem.split(split)
-    scores = (evaluator or Evaluator(loaded)).evaluate(examples, split)
-    publish(loaded, scores, out)
-    if loaded.problem.features.input_vocabulary_size is None:
-        return scores
+    problem = loaded.problem
+    split = split or problem.final_split
+    examples = problem.split(split)
+    scores = publish(loaded, (evaluator or Evaluator(loaded)).evaluate(examples, split), out)
 
     chosen = [examples.example(int(index)) for index in sample(len(examples), EXAMPLES)]
     pondering = getattr(loaded.hparams, "recurrence_type", None) == "act"
-    answers = answer_ids(loaded, [example["inputs"] for example in chosen], with_ponder=pondering)
-    shown = "\n".join(_shown(loaded.problem, *pair) for pair in zip(chosen, answers, strict=True))
+    if problem.features.input_vocabulary_size:
+        answers = answer_ids(loaded, [example["inputs"] for example in chosen], with_ponder=pondering)
+    else:
+        chosen = [parted(example["targets"], problem.scored) for example in chosen]
+        chosen = [example for example in chosen if len(example["inputs"])]
+        answers = answer_ids(
+            loaded,
+            [example["inputs"] for example in chosen],
+            with_ponder=pondering,
+            limits=[len(example["targets"]) for example in chosen],
+        )
+    shown = "\n".join(_shown(problem, *pair) for pair in zip(chosen, answers, strict=True))
     textio.write_text(run_dir / "decodes.txt", shown)
     print(f"\nexamples of {split}:\n\n{shown}", file=out)
     if pondering and answers:
-        spreads = [float(np.ptp(answer.ponder_times["encoder"])) for answer in answers]
+        spreads = [float(np.ptp(next(iter(answer.ponder_times.values())))) for answer in answers]
         widest = int(np.argmax(spreads))
         picture = ponder_picture(loaded, chosen[widest], answers[widest])
         picture.savefig(run_dir / PICTURE)
@@ -54,26 +64,15 @@ def final_report(loaded, evaluator=None, split="test", out=None):
     return scores
 
 
-def table(scores):
-    """Returns the scores as lines of "key  value", values aligned."""
-    width = max(map(len, scores), default=0)
-    return "\n".join(f"{key:{width}}  {_number(value)}" for key, value in scores.items())
+def parted(ids, scored):
+    """Returns {"inputs": prompt, "targets": what comes behind it} of a language model's example.
 
-
-def _number(value):
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
-
-
-def merge_eval(run_dir, scores):
-    """Replaces the scores of these splits in eval.json of a run directory; other splits stay. Returns its path."""
-    path = pathlib.Path(run_dir) / "eval.json"
-    before = read_json(path) if path.exists() else {}
-    new = {key.split("/")[0] for key in scores}
-    kept = {key: value for key, value in before.items() if key.split("/")[0] not in new}
-    textio.write_text(path, json.dumps({**kept, **scores}, indent=2, sort_keys=True) + "\n")
-    return path
+    The prompt is the first half, or all but the last word where that is what is scored; empty where there is no word.
+    """
+    ids = np.asarray(ids)
+    words = len(ids) - (len(ids) > 0 and ids[-1] == 1)
+    place = words - 1 if scored == "last" else words - words // 2
+    return {"inputs": ids[: max(place, 0)], "targets": ids[max(place, 0) :]}
 
 
 def ponder_picture(loaded, example, answer):
@@ -81,11 +80,15 @@ def ponder_picture(loaded, example, answer):
     from ut_keras.plots import ponder_times
 
     problem = loaded.problem
-    right = problem.decode_target(example["targets"])
-    title = f"{problem.name}: answer {answer.text!r}, right is {right!r}"
     times = answer.ponder_times
-    source = source_tokens(problem, example["inputs"])
     steps = getattr(loaded.hparams, "act_max_steps", None)
+    if "encoder" not in times:
+        title = f"{problem.name}: behind {_brief(problem.decode_input(example['inputs']), 60)!r}"
+        produced = tokens(problem.vocabularies["targets"], answer.ids)
+        return ponder_times(produced, times["decoder"], title=title, max_steps=steps)
+    right = problem.decode_target(example["targets"])
+    title = f"{problem.name}: answer {_brief(answer.text, 60)!r}, right is {_brief(right, 60)!r}"
+    source = source_tokens(problem, example["inputs"])
     if "decoder" in times:
         target = tokens(problem.vocabularies["targets"], answer.ids)
         return ponder_times(source, times["encoder"], target, times["decoder"], title, steps)
@@ -110,15 +113,32 @@ def tokens(vocabulary, ids):
 
 
 def _shown(problem, example, answer):
+    """Returns the lines of one example. Free text that goes on otherwise is not wrong, only other."""
     right = problem.decode_target(example["targets"])
-    mark = "" if answer.text == right else "  (wrong)"
     text = problem.decode_input(example["inputs"])
-    return f"  input   {text}\n  answer  {answer.text}{mark}\n  right   {right}\n"
+    continues = not problem.features.input_vocabulary_size
+    judged = not continues or problem.scored == "last"
+    mark = "  (wrong)" if judged and answer.text != right else ""
+    labels = ("prompt", "goes on", "true") if continues else ("input", "answer", "right")
+    width = max(map(len, labels)) + 2
+    rows = zip(labels, (_brief(text), _brief(answer.text) + mark, _brief(right)), strict=True)
+    return "".join(f"  {label:{width}}{value}\n" for label, value in rows)
+
+
+def _brief(text, longest=_LONGEST):
+    """Returns `text` on one line, without its middle where it is longer than `longest` characters."""
+    text = text.replace("\n", "\\n")
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
 
 
 def publish(loaded, scores, out=None):
-    """Prints scores as a table (on standard output) and adds them to eval.json of the run, with the weights' step."""
-    if loaded.step is not None:
-        scores = {**scores, **{f"{key.split('/')[0]}/step": loaded.step for key in scores}}
+    """Prints scores as a table (on standard output) and adds them to eval.json of the run, with what made them.
+
+    Returns:
+        The dict that was added: the scores, "<split>/step" and "<split>/info".
+    """
+    scores = with_info(loaded, scores)
     print(table(scores), file=out or sys.stdout, flush=True)
-    return merge_eval(loaded.output_dir, scores)
+    merge_eval(loaded.output_dir, scores)
+    return scores

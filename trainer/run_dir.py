@@ -16,6 +16,7 @@ import os
 import pathlib
 import shutil
 
+from problems import textio
 from ut_keras import registry
 from ut_keras.errors import UserError
 from ut_keras.hparams import HParams
@@ -128,7 +129,7 @@ class RunDir:
     def metrics(self):
         """Returns the lines of metrics.jsonl as dicts; a line that was cut off is left out."""
         path = self.path / "metrics.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = textio.read_lines(path) if path.exists() else []
         return [line for line in map(_parse_line, lines) if line]
 
     def rewind_metrics(self, step):

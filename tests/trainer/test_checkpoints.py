@@ -1,5 +1,6 @@
 """Checkpoints: everything comes back, nothing comes back by half, and what is damaged is said."""
 
+import json
 import pathlib
 
 import numpy as np
@@ -174,6 +175,26 @@ def test_the_accuracy_that_counts_is_teacher_forced(run):
     assert not saved.save_best(2, {**worse, "dev/free_running/accuracy": 1.0})
 
 
+def test_selection_by_loss_keeps_the_lowest_per_token(run):
+    def evaluation(accuracy, log_perplexity):
+        scores = {"accuracy": accuracy, "log_perplexity": log_perplexity}
+        group = {"dev/a/teacher_forced/accuracy": 0.0, "dev/a/teacher_forced/log_perplexity": 0.0}
+        return {**group, **{f"dev/teacher_forced/{name}": value for name, value in scores.items()}}
+
+    model, optimizer, _ = build(run)
+    saved = Checkpoints(run, model, optimizer, selection="loss")
+    assert saved.save_best(1, evaluation(0.5, 2.0))
+    assert not saved.save_best(2, evaluation(0.9, 2.1))
+    assert saved.save_best(3, evaluation(0.4, 1.9))
+    assert saved.save_best(4, evaluation(0.1, 1.9)), "of equals the later wins"
+    record = json.loads((run.path / "best.json").read_text())
+    assert (record["step"], record["selection"]) == (4, "loss")
+    record.pop("selection")  # as it was written before there was a choice
+    (run.path / "best.json").write_text(json.dumps(record))
+    assert not Checkpoints(run, model, optimizer, selection="loss").save_best(5, evaluation(0.9, 2.0))
+    assert Checkpoints(run, model, optimizer).save_best(6, evaluation(0.2, 9.0))
+
+
 def test_without_an_evaluation_the_last_is_the_best_and_it_is_said(run, capsys):
     model, _, saved = build(run)
     with pytest.raises(UserError, match="holds no checkpoint yet"):
@@ -196,16 +217,6 @@ def test_a_checkpoint_is_named_by_its_path(run):
     damage(directory / "ckpt-4.index")
     with pytest.raises(UserError, match="ckpt-4 is damaged"):
         checkpoints.restore_model(run, model, "last")
-
-
-def test_a_warm_start_takes_the_weights_of_a_run_or_of_a_checkpoint(run):
-    model, _, saved = build(run)
-    fill(model.trainable_variables, 4.0)
-    saved.save(3)
-    for source in (run.path, run.path / "checkpoints" / "ckpt-3"):
-        fresh, _, _ = build(run)
-        checkpoints.warm_start(fresh, str(source))
-        assert all(np.all(weight == 4.0) for weight in weights(fresh))
 
 
 def test_a_lost_list_of_checkpoints_does_not_start_the_run_again(run):

@@ -40,7 +40,7 @@ BABI = "--problem=babi_qa_sentence_task1_1k"
         ([BABI, "--hparams=model=transformer"], 2, ["--model=transformer"]),
         ([BABI, "--hparams_set=universal_transformer_bab"], 2, ["universal_transformer_babi"]),
         ([BABI, "--model=universal_transfomer"], 2, ["'universal_transfomer'", "universal_transformer"]),
-        ([BABI, "--model=transformer_encoder"], 2, ["--model=transformer_encoder", "--hparams_set=transformer"]),
+        ([BABI, "--model=transformer_encoder"], 2, ["--model=transformer_encoder", "--hparams_set=transformer_babi"]),
         ([BABI, "--model=universal_transformer"], 2, ["one class per", "--model=universal_transformer_encoder"]),
         ([BABI, "--problem_args=size=3"], 2, ["'size'"]),
         ([BABI, "now"], 2, ["no argument 'now'"]),
@@ -51,6 +51,8 @@ BABI = "--problem=babi_qa_sentence_task1_1k"
         (["evaluate", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
         (["evaluate", "--output_dir=x", "--lengths=40,long"], 2, ["--lengths", "'long'"]),
         (["decode", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
+        (["score", "--output_dir=/nowhere/run"], 2, ["--score_file"]),
+        (["score", "--output_dir=/nowhere/run", "--score_file=x"], 1, ["/nowhere/run"]),
         (["decode", "--output_dir=x", "--decode_hparams=beam_siz=4"], 2, ["beam_siz"]),
         (["export", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
         (["ls", "problem"], 2, ["'problem'", "problems"]),
@@ -154,7 +156,10 @@ def test_ls_hparams_shows_values_and_their_meaning(capsys):
 
 def test_ls_problems_shows_arguments(capsys):
     assert trainer.main(["ls", "problems", "algorithmic_reverse_decimal40"]) == 0
-    assert "train_size=100000" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert "--problem_args=train_size=100000" in lines
+    assert "splits: train, dev, test, long" in lines
+    assert "default hparams set: universal_transformer_reverse" in lines
 
 
 def test_user_code_is_imported_before_names_are_looked_up(tiny_dir, capsys):

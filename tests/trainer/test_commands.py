@@ -40,7 +40,7 @@ def test_schedule_evaluate_is_the_evaluate_command(run, tiny_dir, capsys):
         (["evaluate", "--checkpoint=/nowhere/ckpt-1"], 1, "there is no checkpoint /nowhere/ckpt-1"),
         (["decode", "--decode_from_file=/nowhere/lines"], 1, "/nowhere/lines"),
         (["decode", "--decode_hparams=batch_size=0"], 2, "batch_size='0' is not a positive integer"),
-        (["export"], 2, "tiny_class does not take text"),
+        (["export"], 2, "the problem needs its own text_encoder"),
     ],
 )
 def test_a_mistake_is_one_line(run, argv, code, message, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.scripted import Copier, CopyDigits, LastSentence, packed
+from tests.scripted import Copier, CopyDigits, Grouped, LastSentence, packed
 from trainer import evaluate as evaluation
 from trainer.evaluate import Evaluator, evaluate, sample
 from trainer.loaded import Loaded
@@ -74,7 +74,7 @@ def test_exact_lengths_are_made_decoded_and_counted(capsys):
     assert scores["length_5/free_running/sequence_accuracy"] == 1.0
     assert scores["length_5/free_running/count"] == scores["length_5/count"] == 3
     assert scores["length_50/tokens"] == 3 * 51
-    assert "length 50: decoding 3 strings" in capsys.readouterr().err
+    assert "length_50: decoding all 3 examples" in capsys.readouterr().err
 
 
 def test_decoded_answer_that_is_cut_off_or_too_long_is_wrong():
@@ -92,7 +92,7 @@ def test_compiled_functions_serve_every_split_and_shape():
     evaluator = Evaluator(Loaded(Copier(), CopyDigits()))
     for length in (3, 7, 30):
         evaluator.evaluate(CopyDigits().exact_length_split(length, 2, 0), "made")
-    assert evaluator._sums.experimental_get_tracing_count() == 1
+    assert evaluator.loaded.measure.compiled.experimental_get_tracing_count() == 1
     assert evaluator.loaded.answers(False).experimental_get_tracing_count() == 1
 
 
@@ -117,3 +117,46 @@ def test_sums_of_many_batches_do_not_lose_precision(monkeypatch):
 def test_sample_is_spread_over_the_split_and_always_the_same():
     np.testing.assert_array_equal(sample(10, 5), [0, 2, 4, 6, 8])
     np.testing.assert_array_equal(sample(3, 200), [0, 1, 2])
+
+
+def test_groups_have_every_score_of_their_own():
+    scores = evaluate(Loaded(Copier(), Grouped()), "test")
+    assert scores["test/info"] == {"signature": "a:b", "groups": ["short", "long", "none"]}
+    # short: "1" and the wrong "5 8"; long: seven and four tokens
+    assert (scores["test/short/count"], scores["test/short/tokens"], scores["test/long/tokens"]) == (2, 5, 11)
+    assert scores["test/short/teacher_forced/accuracy"] == pytest.approx(4 / 5)
+    assert scores["test/short/free_running/sequence_accuracy"] == 0.5
+    assert scores["test/long/free_running/accuracy"] == scores["test/long/teacher_forced/accuracy"] == 1.0
+    assert scores["test/short/teacher_forced/log_perplexity"] == pytest.approx((4 * RIGHT + WRONG) / 5, rel=1e-6)
+    assert scores["test/short/ponder_time/encoder/max"] == 10 and scores["test/long/ponder_time/encoder/max"] == 11
+    assert [key for key in scores if key.startswith("test/none/")] == ["test/none/count"]
+
+
+def test_scored_text_is_all_of_the_split_unless_a_limit_says_less(monkeypatch, capsys):
+    monkeypatch.setattr(evaluation, "DECODED_EXAMPLES", 3)
+    every = evaluate(Loaded(Copier(), Grouped()), "test")
+    assert every["test/free_running/pairs"] == every["test/free_running/count"] == 4
+    assert every["test/free_running/last"] == 0.0
+    part = evaluate(Loaded(Copier(), Grouped()), "test", limit=2)
+    assert part["test/free_running/pairs"] == part["test/free_running/count"] == 2
+    assert part["test/long/free_running/count"] == 2 and "test/short/free_running/count" not in part
+    assert evaluate(Loaded(Copier(), CopyDigits()), "test")["test/free_running/count"] == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"test: decoding {of} examples" for of in ("all 4", "2 of 4", "3 of 4")]
+
+
+def test_a_long_decode_gives_signs_of_life(monkeypatch, capsys):
+    import time
+
+    from trainer import progress
+
+    def slow(*arguments, doing, **options):
+        doing(3)
+        time.sleep(0.3)
+        return answer_ids(*arguments, **options)
+
+    answer_ids = evaluation.answer_ids
+    monkeypatch.setattr(evaluation, "answer_ids", slow)
+    monkeypatch.setattr(progress.Progress.__init__, "__defaults__", (None, 0.1))
+    evaluate(Loaded(Copier(), CopyDigits()), "test")
+    assert "... decoding test: 3 of 4 examples (" in capsys.readouterr().err

@@ -5,11 +5,14 @@ import io
 import json
 import re
 
+import numpy as np
 import pytest
 
-from tests.scripted import Copier, CopyDigits, LastSentence
+from tests.scripted import Copier, CopyDigits, Grouped, LastSentence
+from trainer.eval_json import merge_eval
 from trainer.loaded import Loaded
-from trainer.report import final_report, merge_eval, ponder_picture, source_tokens, table
+from trainer.report import final_report, parted, ponder_picture, source_tokens
+from trainer.tables import table
 from ut_keras.errors import UserError
 from ut_keras.hparams import HParams
 
@@ -28,7 +31,22 @@ def test_report_shows_scores_and_examples_beside_what_was_right(tmp_path):
     assert "  input   5 8\n  answer  5 8  (wrong)\n  right   5 7\n" in shown
     assert "  input   3 1 4\n  answer  3 1 4\n  right   3 1 4\n" in shown
     assert json.loads((tmp_path / "eval.json").read_text()) == scores
+    info = scores["test/info"]
+    assert (info["problem"], info["problem_args"], info["step"]) == ("copy_digits", {}, None)
+    assert info["versions"].keys() == {"ut_keras", "tensorflow", "keras", "sacrebleu"}
+    assert "info" not in shown
     assert "answer  5 8  (wrong)" in (tmp_path / "decodes.txt").read_text()
+
+
+def test_scores_of_text_are_of_the_whole_split_and_their_signature_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("trainer.evaluate.DECODED_EXAMPLES", 1)
+    scores, shown = _report(Grouped(), dataclasses.replace(ACT, recurrence_type="basic"), tmp_path)
+    assert scores["test/free_running/pairs"] == scores["test/free_running/count"] == 4
+    assert scores["test/info"]["signature"] == "a:b"
+    assert re.search("^test/info/signature +a:b$", shown, re.MULTILINE)
+    assert re.search("^long +2 ", shown, re.MULTILINE)
+    merge_eval(tmp_path, {"dev/accuracy": 0.5})
+    assert json.loads((tmp_path / "eval.json").read_text()) == {**scores, "dev/accuracy": 0.5}
 
 
 def test_halting_is_drawn(tmp_path):
@@ -60,6 +78,18 @@ def test_scores_of_another_split_stay_in_eval_json(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["eval.json"]
 
 
+def test_prompt_is_half_of_a_text_or_all_but_the_word_that_counts():
+    def lists(ids, scored):
+        parts = parted(np.array(ids), scored)
+        return parts["inputs"].tolist(), parts["targets"].tolist()
+
+    assert lists([5, 6, 7, 1], "all") == ([5, 6], [7, 1])
+    assert lists([5, 6, 7, 1], "last") == ([5, 6], [7, 1])
+    assert lists([5, 6, 7, 8, 9], "last") == ([5, 6, 7, 8], [9])
+    assert lists([5, 1], "all") == ([5], [1])
+    assert lists([1], "last") == lists([1], "all") == ([], [1])
+
+
 def test_table_aligns_values_and_keeps_counts_whole():
     assert table({"a/count": 12, "a/accuracy": 0.5, "a/p": 1e9, "a/l": 1e-5, "a/z": 0.0}) == (
         "a/count     12\na/accuracy  0.5000\na/p         1.00e+09\na/l         1.00e-05\na/z         0.0000"
@@ -79,7 +109,7 @@ def test_report_uses_the_evaluator_that_it_is_given(problem, tmp_path):
     loaded = Loaded(Copier(), problem, ACT, output_dir=tmp_path)
     evaluator = Evaluator(loaded)
     final_report(loaded, evaluator, out=io.StringIO())
-    assert evaluator._sums.experimental_get_tracing_count() == 1
+    assert loaded.measure.compiled.experimental_get_tracing_count() == 1
 
 
 def test_a_damaged_file_of_scores_is_named(tmp_path):

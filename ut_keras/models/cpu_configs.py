@@ -142,7 +142,7 @@ def universal_transformer_multi30k():
 def universal_transformer_scan():
     """SCAN on two cores: 4 fixed steps, 64/256/4, 64 examples a batch, no dropout.
 
-    python -m trainer --problem=scan_simple: exact sequence accuracy 1.000 over 1,000 test commands; see README.md, Results.
+    python -m trainer --problem=scan_simple: exact accuracy 1.000 over 1,000 test commands; README.md, Results.
     """
     return change(
         _cpu_recipe(universal_transformer_tiny()),

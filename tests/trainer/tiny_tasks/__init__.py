@@ -1,4 +1,4 @@
-"""A user's own package, as --usr_dir takes it: two problems that train in seconds, and hparams sets for them.
+"""A user's own package, as --usr_dir takes it: problems that train in seconds, and hparams sets for them.
 
 Standard library only at import, so that names can be looked up without TensorFlow.
 """
@@ -6,7 +6,7 @@ Standard library only at import, so that names can be looked up without TensorFl
 import dataclasses
 
 from problems.problem import Problem
-from problems.vocabulary import SymbolVocabulary, WordVocabulary
+from problems.vocabulary import OpenWordVocabulary, SymbolVocabulary, WordVocabulary
 from ut_keras.hparams import HParams
 from ut_keras.registry import hparams_sets, problems
 
@@ -20,7 +20,7 @@ def _packed(name, pairs):
         examples = [pair[index] for pair in pairs]
         return Packed.from_tokens(np.concatenate(examples), [len(example) for example in examples])
 
-    return PackedSplit(name, feature(0), feature(1))
+    return PackedSplit(name, None if pairs[0][0] is None else feature(0), feature(1))
 
 
 class _Tiny(Problem):
@@ -43,12 +43,6 @@ class TinyCopy(_Tiny):
         super().__init__(name, **arguments)
         vocabulary = SymbolVocabulary("abc")
         self.vocabularies = {"inputs": vocabulary, "targets": vocabulary}
-
-    def encode_input(self, text):
-        import numpy as np
-
-        ids = self.vocabularies["inputs"].encode(text, self.name)
-        return np.array([*ids, 1] if ids else [], np.int32)
 
     def _pairs(self, split, size):
         import numpy as np
@@ -88,6 +82,70 @@ class TinyClass(_Tiny):
         return [(story, story[-1, :1]) for story in stories]
 
 
+@problems.register("tiny_label")
+class TinyLabel(_Tiny):
+    """A line of words; the label, which holds a blank, says whether the first is "up"."""
+
+    target = "class"
+    default_hparams_set = "tiny_class"
+
+    def __init__(self, name="tiny_label", **arguments):
+        super().__init__(name, **arguments)
+        labels = WordVocabulary(["going up", "not at all"])
+        self.vocabularies = {"inputs": OpenWordVocabulary(["up", "down"]), "targets": labels}
+
+    def _pairs(self, split, size):
+        import numpy as np
+
+        rng = np.random.default_rng([size, len(split)])
+        lines = [np.append(rng.integers(2, 5, rng.integers(1, 5)), 1) for _ in range(size)]
+        return [(line, np.array([2 if line[0] == 3 else 3])) for line in lines]
+
+
+@problems.register("tiny_text")
+class TinyText(_Tiny):
+    """A language model of "one a a a one": the last word is the first one, and only that counts. No test split."""
+
+    default_hparams_set = "tiny_text"
+    arguments = {"train_size": 60, "dev_size": 12}
+    scored = "last"
+    selection = "loss"
+
+    def __init__(self, name="tiny_text", **arguments):
+        super().__init__(name, **arguments)
+        self.vocabularies = {"inputs": None, "targets": OpenWordVocabulary(["one", "two", "a"])}
+
+    def prepare(self, data_dir=None, manual_dir=None):
+        import dataclasses
+
+        import numpy as np
+
+        super().prepare()
+        del self._splits["test"]
+        for name in [name for name in self._splits if not self.args[f"{name}_size"]]:
+            del self._splits[name]
+        for name, split in self._splits.items():
+            first = np.array([split.example(index)["targets"][0] for index in range(len(split))])
+            self._splits[name] = dataclasses.replace(split, extras={"wrong": np.where(first == 3, 4, 3)})
+        return self
+
+    def groups(self, split):
+        return {"short": split.lengths[:, 1] <= 4, "long": split.lengths[:, 1] > 4}
+
+    def max_output_length(self, input_length):
+        return input_length * 0 + 3
+
+    def _absent(self, split):
+        return f"{split} needs {split}_size above 0"
+
+    def _pairs(self, split, size):
+        import numpy as np
+
+        rng = np.random.default_rng([size, len(split)])
+        pairs = rng.integers([3, 1], [5, 4], [max(size, 1), 2])
+        return [(None, np.array([first, *[5] * middle, first, 1])) for first, middle in pairs]
+
+
 @hparams_sets.register("tiny")
 def tiny():
     """Seconds on one core: 3 steps at most, width 16."""
@@ -112,3 +170,9 @@ def tiny():
 def tiny_class():
     """As tiny, for one class per example."""
     return dataclasses.replace(tiny(), model="universal_transformer_encoder", input_position_numbering="end")
+
+
+@hparams_sets.register("tiny_text")
+def tiny_text():
+    """As tiny, for a language model."""
+    return dataclasses.replace(tiny(), model="universal_transformer_lm")

@@ -1,0 +1,64 @@
+"""One forward pass of a batch, teacher-forced, as numbers of each example: what evaluation and `score` add up.
+
+Shapes: B batch, L source length (S sentences of W words where inputs are [B, S, W]), M target length (end token
+included).
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from problems.vocabulary import NUM_RESERVED, PAD, UNK
+from ut_keras import metrics
+
+LAST_WORD = "last_word/"  # how names of the last word's numbers begin
+
+
+class Measure:
+    """The compiled forward pass of one model; it serves every batch shape with one trace.
+
+    Args:
+        model: the model.
+        problem: its `Problem`.
+
+    Call arguments:
+        batch: {"targets": [B, M]} and, where the problem has them, "inputs" [B, L] or [B, S, W], int; other keys
+            are not read.
+        alternatives: [B] int, ids to compare the last word with, 0: none; read where `problem.scored` is "last".
+
+    Returns:
+        {name: [B] float32 array}: the names of `metrics.by_example`; where the last word counts those of
+        `metrics.last_word`, as "last_word/rank"; for each side that ponders "ponder_time/<side>" (sum over real
+        positions), "positions/<side>" and "ponder_max/<side>".
+    """
+
+    def __init__(self, model, problem):
+        features = problem.features
+        signature = {"targets": tf.TensorSpec([None, None], tf.int32)}
+        if features.input_vocabulary_size:
+            signature["inputs"] = tf.TensorSpec([None] * (3 if features.words_per_sentence else 2), tf.int32)
+        # A word that the vocabulary does not know is shown as an id of its own: to predict that is to know no word.
+        unknown = UNK if getattr(problem.vocabularies["targets"], "reserved", NUM_RESERVED) > NUM_RESERVED else PAD
+        last = features.target == "sequence" and problem.scored == "last"
+
+        @tf.function(input_signature=[signature, tf.TensorSpec([None], tf.int32)])
+        def measure(batch, alternatives):
+            logits, ponder = model(batch, training=False, return_ponder=True)
+            numbers = metrics.by_example(logits, batch["targets"])
+            if last:
+                words = metrics.last_word(logits, batch["targets"], alternatives, unknown)
+                numbers.update({LAST_WORD + name: values for name, values in words.items()})
+            for side, trace in ponder.items():
+                times = trace.ponder_times * trace.weights
+                numbers[f"ponder_time/{side}"] = tf.reduce_sum(times, axis=1)
+                numbers[f"positions/{side}"] = tf.reduce_sum(trace.weights, axis=1)
+                numbers[f"ponder_max/{side}"] = tf.reduce_max(times, axis=1)
+            return numbers
+
+        self._names = tuple(signature)
+        self.compiled = measure
+
+    def __call__(self, batch, alternatives=None):
+        if alternatives is None:
+            alternatives = np.zeros(len(batch["targets"]))
+        numbers = self.compiled({name: batch[name] for name in self._names}, np.asarray(alternatives, np.int32))
+        return {name: values.numpy() for name, values in numbers.items()}
