@@ -148,8 +148,11 @@ def _table(lines, name, columns):
     """
     header = None
     for number, line in enumerate(lines, 1):
-        fields = next(csv.reader([line], delimiter="\t"), [""]) if '"' in line else line.split("\t")
         where = f"{name}: line {number}"
+        try:
+            fields = next(csv.reader([line], delimiter="\t"), [""]) if '"' in line else line.split("\t")
+        except csv.Error as error:
+            raise UserError(f"{where}: {error}") from None
         if header is None:
             header = fields
             missing = [column for column in columns if column not in header]
@@ -165,15 +168,12 @@ def _table(lines, name, columns):
 
 
 def _number(where, fields, column, least):
-    text = fields[column]
-    if not (text.isascii() and text.isdigit() and int(text) >= least):
-        raise UserError(f"{where}: {column} {text!r} is not an integer from {least}")
-    return int(text)
+    value = textio.natural(fields[column])
+    if value is None or value < least:
+        raise UserError(f"{where}: {column} {fields[column][:60]!r} is not an integer from {least}")
+    return value
 
 
 def _lines(source, name):
     """The lines of a file as they are read: it is large. A download is the file itself."""
-    if source.path.is_file():
-        return textio.read_lines(source.path)
-    inside = (member for member in source.names() if member.split("/")[-1] in (name, f"{name}.gz"))
-    return textio.read_lines(source.path / next(inside))
+    return textio.read_lines(source.path) if source.path.is_file() else source.each_line(name)

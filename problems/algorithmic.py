@@ -86,15 +86,8 @@ class Algorithmic(Problem):
         """Of sorting: the edit distance (symbols) divided by the length of the right strings, as in tensor2tensor."""
         return {"edit_distance": edit_distance_rate(outputs, references)} if self._task.kind == "sort" else {}
 
-    def text_encoder(self):
-        from problems import closed_graph
-
-        return closed_graph.encoder(self.vocabularies["inputs"]) if self._of_numbers else super().text_encoder()
-
-    def text_decoder(self):
-        from problems import closed_graph
-
-        return closed_graph.decoder(self.vocabularies["targets"])
+    def _absent(self, split):
+        return f"argument {split}_size=0 leaves no examples"
 
     def _pack(self, root, manual_dir):
         from problems import builders
@@ -105,7 +98,7 @@ class Algorithmic(Problem):
         builder = builders.prepare(builders.UtAlgorithmic, builders.AlgorithmicConfig(name=name, task=task), root)
 
         def make():
-            return {split: self._pack_split(builder, split) for split in self.splits}, None
+            return {split: self._pack_split(builder, split) for split, size in task.sizes if size}, None
 
         splits, _ = self._open_or_pack(root, {"data": builder.info.full_name, "symbols": task.symbols}, make)
         return splits, self._state()
@@ -113,7 +106,7 @@ class Algorithmic(Problem):
     def _pack_split(self, builder, split):
         from problems import builders
 
-        batches = list(builders.read(builder, split)) if builder.info.splits[split].num_examples else []
+        batches = list(builders.read(builder, split))
         columns = ([text for batch in batches for text in batch[feature].tolist()] for feature in ("inputs", "targets"))
         return PackedSplit(split, *(self._ids(column) for column in columns))
 

@@ -106,7 +106,7 @@ class Task:
             inputs = self._spell(*self._joined(*numbers, parts))
             if self.kind == "addition":
                 return list(zip(inputs, self._spell(*self._sums(*numbers)), strict=True))
-            return [(text, self._product(text)) for text in inputs]
+            return [(text, self._product(*text.split(b"*"))) for text in inputs]
         lengths = parts[:, 0]
         symbols = rng.integers(0, self.base, (len(lengths), lengths.max()), dtype=np.int8)
         targets = reversed_rows(symbols, lengths) if self.kind == "reverse" else symbols
@@ -133,14 +133,21 @@ class Task:
         digits[~totals.any(axis=1)] = 1
         return totals, digits
 
-    def _product(self, text):
-        """Returns the digits of the product of the two numbers of b"12*34"."""
-        first, second = (int(number[::-1], self.base) for number in text.split(b"*"))
-        product, digits = first * second, []
-        while product or not digits:
-            product, digit = divmod(product, self.base)
-            digits.append(digit + ord("0"))
-        return bytes(digits)
+    def _product(self, first, second):
+        """Returns the digits of the product of two numbers, all of them as in b"12": Python's int has a limit."""
+        columns = np.convolve(
+            *(np.frombuffer(number, np.uint8).astype(np.int64) - ord("0") for number in (first, second))
+        )
+        digits, carry = [], 0
+        for column in columns.tolist():
+            carry, digit = divmod(column + carry, self.base)
+            digits.append(digit)
+        while carry:
+            carry, digit = divmod(carry, self.base)
+            digits.append(digit)
+        while len(digits) > 1 and not digits[-1]:
+            digits.pop()
+        return "".join(map(str, digits)).encode()
 
     def _numbers(self, rng, lengths, width):
         """Returns [N, width] digits, least significant first, 0 from `lengths` on; no leading zero but in a lone 0."""

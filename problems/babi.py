@@ -90,7 +90,7 @@ class Babi(Problem):
             examples = None
             if name not in builders.prepared_config_names(builders.UtBabi, root):
                 if source is None:
-                    builders.require_url(babi_files.URL)
+                    builders.require(babi_files.OFFICIAL)
                 else:
                     examples = babi_files.read_splits(source, **settings)
         except UserError as error:

@@ -13,11 +13,9 @@ import pathlib
 import numpy as np
 
 from problems import sources, textio
-from problems.sources import Source
+from problems.sources import Official, Source
 from ut_keras.errors import UserError
 
-URL = "http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz"
-OFFICIAL = "tasks_1-20_v1-2.tar.gz"
 FOLDERS = {"1k": "en", "10k": "en-10k"}
 
 _OTHER_FOLDERS = ("en-valid", "en-valid-10k", "hn", "hn-10k", "shuffled", "shuffled-10k")
@@ -45,6 +43,13 @@ _STEMS = (
 )
 
 
+OFFICIAL = Official(
+    url="http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz",
+    file="tasks_1-20_v1-2.tar.gz",
+    members=tuple(f"{stem}_{part}.txt" for stem in _STEMS for part in ("train", "test")),
+)
+
+
 def file_names(tasks):
     """Returns the names of the files of tasks, training file and test file of each."""
     return [f"{_STEMS[task - 1]}_{part}.txt" for task in tasks for part in ("train", "test")]
@@ -63,16 +68,16 @@ def find(manual_dir, size, tasks):
     """
     manual = pathlib.Path(manual_dir).expanduser()
     if not manual.exists():
-        raise UserError(f"--manual_dir {manual} does not exist; put {OFFICIAL} from {URL} there")
+        raise UserError(f"--manual_dir={manual} does not exist; {OFFICIAL.advice}")
     if manual.is_file():
         return Source(manual)
     names, folder = file_names(tasks), FOLDERS[size]
-    for path in (manual / OFFICIAL.removesuffix(".tar.gz") / folder, manual / folder, manual):
+    for path in (manual / OFFICIAL.file.removesuffix(".tar.gz") / folder, manual / folder, manual):
         foreign = path.resolve().name in _OTHER_FOLDERS + tuple(f for f in FOLDERS.values() if f != folder)
         if not foreign and any((path / name).is_file() for name in names):
             return Source(path)
     broken, best = None, (0, None)
-    for path in sorted(sources.archives(manual), key=lambda path: path.name != OFFICIAL):
+    for path in sorted(sources.archives(manual), key=lambda path: path.name != OFFICIAL.file):
         source = Source(path)
         try:
             count = len(present(source, size, names))
@@ -86,7 +91,7 @@ def find(manual_dir, size, tasks):
         return best[1]
     if broken:
         raise broken
-    raise UserError(f"--manual_dir {manual} has no bAbI files of {folder}; put {OFFICIAL} from {URL} there")
+    raise UserError(f"--manual_dir={manual} has no bAbI files of {folder}; {OFFICIAL.advice}")
 
 
 def paths(source, size, tasks):
@@ -111,10 +116,7 @@ def read(source, size, names):
     there = present(source, size, names)
     missing = [name for name in names if name not in there]
     if missing:
-        raise UserError(
-            f"{source.path} has no {FOLDERS[size]}/{missing[0]}; put {OFFICIAL} from {URL} into a folder and "
-            "name that with --manual_dir"
-        )
+        raise UserError(f"{source.path} has no {FOLDERS[size]}/{missing[0]}; {OFFICIAL.advice}")
     return {name: source.read(path) for name, path in there.items()}
 
 
@@ -156,7 +158,7 @@ def parse(data, name, task):
     for number, line in enumerate(textio.read_lines(io.BytesIO(data), name), 1):
         index, _, text = line.partition(" ")
         fields = text.split("\t")
-        if not index.isdigit() or not fields[0].strip() or len(fields) > 1 and not fields[1].strip():
+        if textio.natural(index) is None or not fields[0].strip() or len(fields) > 1 and not fields[1].strip():
             raise UserError(f"{name}: line {number} is neither a statement nor a question with answer: {line[:60]!r}")
         if int(index) == 1:
             statements, questions = [], []

@@ -45,7 +45,8 @@ class UtAlgorithmic(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager):
-        return {name: self._generate_examples(name) for name in self.builder_config.task.splits}
+        # tensorflow-datasets refuses a split without examples.
+        return {name: self._generate_examples(name) for name, size in self.builder_config.task.sizes if size}
 
     def _generate_examples(self, split):
         yield from enumerate(
@@ -93,7 +94,7 @@ class UtBabi(tfds.core.GeneratorBasedBuilder):
         if splits is None:
             settings = (config.tasks, config.size, config.dev_percent, config.seed)
             splits = _from_download(
-                dl_manager, babi_files.URL, lambda path: babi_files.read_splits(babi_files.Source(path), *settings)
+                dl_manager, babi_files.OFFICIAL, lambda source: babi_files.read_splits(source, *settings)
             )
         return {name: enumerate(examples) for name, examples in splits.items()}
 
@@ -152,7 +153,7 @@ def prepare_text(root, name, columns, splits):
 def prepare_official(root, name, columns, read, official, manual_dir=None, used=None):
     """Returns the prepared builder of a published dataset.
 
-    From `manual_dir`, where given; else from what was prepared before; else by download.
+    From `manual_dir`, where given and there; else from what was prepared before; else by download.
 
     Args:
         root, columns: as of `prepare_text`.
@@ -160,52 +161,66 @@ def prepare_official(root, name, columns, read, official, manual_dir=None, used=
         read: function (Source) -> {split: iterable of rows}.
         official: `sources.Official`.
         manual_dir: where the file, or what it holds, was put by hand; or None.
-        used: name of the config that a run was trained on; taken where it is there.
+        used: name of the config that a run was trained on; taken where it is there and `manual_dir` has no files
+            (where it has other ones, `Problem.prepare` refuses them).
 
     Raises:
         UserError: a file is missing or broken, or cannot be downloaded; the message says the way out.
     """
     there = prepared_config_names(UtText, root)
     by_hand = f"{name}_manual_"
-    if used in there:
-        return prepare(UtText, TextConfig(name=used, columns=columns), root)
+    source = None
     if manual_dir is not None:
-        source = sources.find(manual_dir, official)
-        chosen = by_hand + source.digest(official.members)
+        try:
+            source = sources.find(manual_dir, official)
+        except UserError:
+            if used not in there:
+                raise
+    if source is not None:
+        chosen = by_hand + source.digest(official.wanted(source))
         rows = read(source) if chosen not in there else {}
         return prepare_text(root, chosen, columns, {split: functools.partial(iter, r) for split, r in rows.items()})
+    if used in there:
+        return prepare(UtText, TextConfig(name=used, columns=columns), root)
     known = [other for other in there if other == name or other.startswith(by_hand)]
     if known and name not in known:
         if len(known) > 1:
             raise UserError(f"{root} has data from {len(known)} manual folders; say which with --manual_dir")
         return prepare(UtText, TextConfig(name=known[0], columns=columns), root)
     if not known:
-        require_url(official.url)
+        require(official)
 
     def download(dl_manager):
-        rows = _from_download(dl_manager, official.url, lambda path: read(sources.Source(path)))
+        rows = _from_download(dl_manager, official, read)
         return {split: functools.partial(iter, r) for split, r in rows.items()}
 
     return prepare(UtText, TextConfig(name=name, columns=columns, splits=download), root)
 
 
-def prepare_catalogued(name, root, reach):
+def prepare_catalogued(name, root, official):
     """Returns a prepared builder of tensorflow-datasets' own catalogue.
 
     Args:
         name: "dataset/config".
         root: path of the data directory.
-        reach: function () that raises UserError where its files cannot be downloaded.
+        official: `sources.Official` of what it downloads.
+
+    Raises:
+        UserError: it cannot be downloaded, or the directory is at fault.
     """
     try:
         with _quiet():
             builder = tfds.builder(name, data_dir=str(root))
             if not builder.is_prepared():
-                reach()
+                require(official)
                 print(f"preparing {builder.info.full_name} in {root} ...", file=sys.stderr, flush=True)
                 builder.download_and_prepare()
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(f"cannot prepare {name} in {root}: {error.strerror or error}") from None
+    except Exception as error:  # a checksum, an archive, an answer of the server
+        raise _no_download(official, error) from None
     return builder
 
 
@@ -258,41 +273,39 @@ def read(builder, split, batch_size=1000):
         ) from None
 
 
-def require_url(url):
-    """Asks for `url` once; tensorflow-datasets would try for minutes.
+def require(official):
+    """Asks for the file of `sources.Official` once; tensorflow-datasets would try for minutes.
 
     Raises:
         UserError: it cannot be downloaded; the message says what to do instead.
     """
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=_TIMEOUT_SECONDS):
+        with urllib.request.urlopen(urllib.request.Request(official.url, method="HEAD"), timeout=_TIMEOUT_SECONDS):
             pass
     except OSError as error:
-        raise _no_download(url, getattr(error, "reason", None) or error) from None
+        raise _no_download(official, getattr(error, "reason", None) or error) from None
 
 
 def _builder(builder_class, config, root):
     return builder_class(config=config, data_dir=str(root), file_format="tfrecord")
 
 
-def _from_download(dl_manager, url, read):
-    """Returns read(path of the downloaded file); a file that cannot be read is not kept for the next time."""
+def _from_download(dl_manager, official, read):
+    """Returns read(Source of the downloaded file); a file that cannot be read is not kept for the next time."""
     try:
-        path = pathlib.Path(dl_manager.download(url))
+        path = pathlib.Path(dl_manager.download(official.url))
     except Exception as error:
-        raise _no_download(url, error) from None
+        raise _no_download(official, error) from None
     try:
-        return read(path)
+        return read(sources.Source(path))
     except UserError as error:
         for file in (path, path.with_name(path.name + ".INFO")):
             file.unlink(missing_ok=True)
-        raise _no_download(url, error) from None
+        raise _no_download(official, error) from None
 
 
-def _no_download(url, reason):
-    name = pathlib.PurePosixPath(url).name
-    reason = " ".join(str(reason).split())
-    return UserError(f"cannot download {url} ({reason}); put {name} into a folder and name that with --manual_dir")
+def _no_download(official, reason):
+    return UserError(f"cannot download {official.url} ({' '.join(str(reason).split())}); {official.advice}")
 
 
 @contextlib.contextmanager

@@ -1,11 +1,9 @@
 """Closed vocabularies beside that of symbols: characters, blanks included, and numbers with blanks between them.
 
-Standard library only; the twins on tensors are in closed_graph.py.
+Standard library only; the twins on tensors are in text_graph.py.
 """
 
-import re
-
-from problems.vocabulary import BLANKS, Vocabulary
+from problems.vocabulary import Vocabulary, split_words
 from ut_keras.errors import UserError
 
 
@@ -57,7 +55,7 @@ class NumberVocabulary(Vocabulary):
         Raises:
             UserError: a word is none of the numbers; the message names `task`, the word and their range.
         """
-        words = [word for word in re.split(f"[{BLANKS}]", text) if word]
+        words = split_words(text)
         for word in words:
             if word not in self:
                 raise UserError(

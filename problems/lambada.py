@@ -1,14 +1,13 @@
 """LAMBADA: the last word of a passage, which nobody guesses from its last sentence alone."""
 
-import array
 import dataclasses
 
 import numpy as np
 
 from problems import lambada_files, novel_text
-from problems.packed import Packed, PackedSplit
+from problems.packed import PackedSplit, Rows
 from problems.problem import Problem, with_end
-from problems.vocabulary import UNK, OpenWordVocabulary
+from problems.vocabulary import UNK, OpenWordVocabulary, split_words
 from ut_keras.errors import UsageError, UserError
 
 _NOVELS_AT_ONCE = 16
@@ -78,16 +77,18 @@ class Lambada(Problem):
         # One's own files first: they are checked at once, and the others may have to be downloaded.
         own, columns = None, {"text": str}
         if self.args["train_text"]:
-            name = self._data_names["own"]
-            paths = None
-            if name not in builders.prepared_config_names(builders.UtText, root):
+            name, paths = self._data_names["own"], None
+            try:
                 paths = lambada_files.own_novels(self.args["train_text"])
                 name = f"lambada_own_novels_{lambada_files.digest(paths)}"
+            except UserError:
+                # A run goes on where its novels are gone; where they are others, `prepare` refuses them.
+                if paths is not None or name not in builders.prepared_config_names(builders.UtText, root):
+                    raise
             own = builders.prepare_text(root, name, columns, {"train": lambda: lambada_files.read_own_novels(paths)})
-        files = lambada_files.official(manual_dir)
-        used = self._data_names["official"]
+        official, used = lambada_files.OFFICIAL, self._data_names["official"]
         return (
-            builders.prepare_official(root, "lambada", columns, lambada_files.read_splits, files, manual_dir, used),
+            builders.prepare_official(root, "lambada", columns, lambada_files.read_splits, official, manual_dir, used),
             own,
         )
 
@@ -111,31 +112,27 @@ class Lambada(Problem):
 
     def _of_novels(self, novels):
         for novel in novels:
-            sentences = (lambada_files.split_words(line) for line in novel.split("\n"))
+            sentences = (split_words(line) for line in novel.split("\n"))
             yield from (" ".join(passage) for passage in self._passages(s for s in sentences if s))
 
     def _pack_split(self, name, passages):
-        rows, impossible, drop = ([], []), 0, name == "train" and self.target == "class"
-        tokens = (array.array("i"), array.array("i"))
+        vocabulary = self.vocabularies["targets"]
+        inputs, targets = (Rows(vocabulary.size) for _ in range(2))
+        impossible, drop = 0, name == "train" and self.target == "class"
         for passage in passages:
-            ids = self.vocabularies["targets"].encode(passage, self.name)
+            ids = vocabulary.encode(passage, self.name)
             possible = self._possible(ids)
             impossible += not possible
             if possible or not drop:
-                for feature, lengths, stored in zip(self._features(ids), rows, tokens, strict=True):
+                for rows, feature in zip((inputs, targets), self._features(ids), strict=True):
                     if feature is not None:
-                        lengths.append(len(feature))
-                        stored.extend(feature)
-        inputs, targets = (
-            Packed.from_tokens(np.array(stored, np.int32), lengths)
-            for lengths, stored in zip(rows, tokens, strict=True)
-        )
+                        rows.add(feature)
         what = f"passages whose last word is not in {self._known_from}, {'dropped' if drop else 'never right'}"
         counts = {what: impossible} if drop or name != "train" else {}
-        return PackedSplit(name, inputs if self.target == "class" else None, targets, counts)
+        return PackedSplit(name, inputs.packed() if self.target == "class" else None, targets.packed(), counts)
 
     def _absent(self, split):
-        official = lambada_files.official()
+        official = lambada_files.OFFICIAL
         if split == "train":
             return (
                 f"no novels to train on; put {official.file} from {official.url} into --manual_dir, or name your own "

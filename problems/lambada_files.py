@@ -9,12 +9,11 @@ import hashlib
 import io
 import lzma
 import pathlib
-import re
 import tarfile
 
 from problems import novel_text, textio
-from problems.sources import Official
-from problems.vocabulary import BLANKS
+from problems.sources import BROKEN, Official
+from problems.vocabulary import split_words
 from ut_keras.errors import UserError
 
 VOCABULARY = "lambada-vocab-2.txt"
@@ -27,25 +26,12 @@ PASSAGES = {
 # The beginning of the control file is taken under a name of its own, where the whole one is not there.
 _PART = "lambada_control_test_data_plain_text.first2500.txt"
 _NO_WORDS = ("<s>", "</s>")
-_FOLDER = "train-novels"
-
-
-def official(manual_dir=None):
-    """Returns the `Official` of LAMBADA; its members are all files that count, novels of an unpacked tar file too.
-
-    Args:
-        manual_dir: where the files were put by hand, or None.
-    """
-    members = [VOCABULARY, *PASSAGES.values(), _PART, NOVELS]
-    if manual_dir is not None:
-        folder = pathlib.Path(manual_dir).expanduser()
-        novels = [path.relative_to(folder).as_posix() for path in folder.rglob(f"{_FOLDER}/**/*.txt*")]
-        members += sorted(novels)
-    return Official(
-        url="https://zenodo.org/record/2630551/files/lambada-dataset.tar.gz",
-        file="lambada-dataset.tar.gz",
-        members=tuple(members),
-    )
+OFFICIAL = Official(
+    url="https://zenodo.org/record/2630551/files/lambada-dataset.tar.gz",
+    file="lambada-dataset.tar.gz",
+    members=(VOCABULARY, *PASSAGES.values(), _PART, NOVELS),
+    folder="train-novels",  # what the tar file of the novels holds
+)
 
 
 def read_splits(source):
@@ -75,7 +61,7 @@ def read_vocabulary(source):
     rows, lines = [], {}
     for number, line in enumerate(source.lines(VOCABULARY), 1):
         word, _, frequency = line.partition("\t")
-        if not word or not frequency.isdecimal():
+        if not split_words(word) == [word] or textio.natural(frequency) is None:
             raise UserError(f"{source.path}: {VOCABULARY}: line {number} is not word, tab, frequency: {line[:60]!r}")
         if lines.setdefault(word, number) != number:
             raise UserError(f"{source.path}: {VOCABULARY}: {word!r} stands in lines {lines[word]} and {number}")
@@ -144,16 +130,11 @@ def read_own_novels(paths):
         yield {"text": "\n".join(" ".join(sentence) for sentence in found)}
 
 
-def split_words(text):
-    """Returns the words of a line, between blanks."""
-    return [word for word in re.split(f"[{BLANKS}]", text) if word]
-
-
 def _novels(source):
     """Returns an iterable of the rows of the archive's novels; None where there are none."""
     if source.has(NOVELS):
         return _novels_of_tar(source)
-    names = [name for name in source.names() if f"/{_FOLDER}/" in f"/{name}" and ".txt" in name]
+    names = [name for name in source.below(OFFICIAL.folder) if ".txt" in name]
     return ({"text": "\n".join(source.lines(name))} for name in names) if names else None
 
 
@@ -164,8 +145,9 @@ def _novels_of_tar(source):
                 if member.isfile() and member.name.endswith(".txt"):
                     name = f"{source.path}: {NOVELS}: {member.name}"
                     yield {"text": "\n".join(textio.read_lines(archive.extractfile(member), name))}
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(f"{source.path}: {NOVELS} is not a whole archive: {error}") from None
+    except BROKEN as error:
+        reason = str(error).split("\n")[0]
+        raise UserError(f"{source.path}: {NOVELS} is not a whole archive: {reason}") from None
 
 
 def _own_lines(path):

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from problems import learning_to_execute_language as language
+from problems import textio
 from problems.closed_vocabularies import CharacterVocabulary
 from problems.learning_to_execute_programs import MEMORY_KINDS, PROGRAM_KINDS, Task
 from problems.packed import PackedSplit
@@ -83,14 +84,18 @@ class LearningToExecute(Problem):
         self.default_hparams_set = _HPARAMS_SETS[kind]
 
     def prepare(self, data_dir=None, manual_dir=None):
+        rows = None
+        if manual_dir is not None and self._kind == "program":
+            try:
+                rows = _read_authors(pathlib.Path(manual_dir).expanduser())
+            except UserError as error:
+                raise UserError(f"{self.name}: {error}") from None
         super().prepare(data_dir, manual_dir)
         # Not part of the run's data, so that it can be put beside them, or left out, later.
-        if manual_dir is not None and self._kind == "program":
-            rows = _read_authors(pathlib.Path(manual_dir).expanduser())
-            if rows is not None:
-                split = self._splits["authors"] = self._authors(rows)
-                seen = int(split.extras["in_train"].sum())
-                print(f"{self.name}: authors {len(split):,}, {seen:,} of them in train as well", file=sys.stderr)
+        if rows is not None:
+            split = self._splits["authors"] = self._authors(rows)
+            seen = int(split.extras["in_train"].sum())
+            print(f"{self.name}: authors {len(split):,}, {seen:,} of them in train as well", file=sys.stderr)
         return self
 
     def exact_length_split(self, length, count, seed=0):
@@ -119,17 +124,9 @@ class LearningToExecute(Problem):
                 groups |= {f"{key}_{value}": values == value for value in np.unique(values)}
         return groups
 
-    def text_encoder(self):
-        from problems import closed_graph
-
-        return super().text_encoder() if self._kind in MEMORY_KINDS else closed_graph.encoder(self._known("inputs"))
-
-    def text_decoder(self):
-        from problems import closed_graph
-
-        return closed_graph.decoder(self._known("targets"))
-
     def _absent(self, split):
+        if split != "authors":
+            return f"argument {split}_size=0 leaves no examples"
         return f"put {_AUTHORS}.gz into a folder and name that with --manual_dir"
 
     def _pack(self, root, manual_dir):
@@ -141,11 +138,11 @@ class LearningToExecute(Problem):
             root,
             f"learning_to_execute_{task.kind}_length{task.length}_nesting{task.nesting}_{sizes}_seed{task.seed}",
             {"inputs": str, "targets": str, "length": int, "nesting": int},
-            {split: lambda split=split: map(_as_columns, task.split(split)) for split, _ in task.sizes},
+            {split: lambda split=split: map(_as_columns, task.split(split)) for split, size in task.sizes if size},
         )
 
         def make():
-            return {split: self._pack_split(builder, split) for split, _ in task.sizes}, None
+            return {split: self._pack_split(builder, split) for split, size in task.sizes if size}, None
 
         splits, _ = self._open_or_pack(root, {"data": builder.info.full_name, **self._state()}, make)
         return splits, self._state()
@@ -153,30 +150,25 @@ class LearningToExecute(Problem):
     def _pack_split(self, builder, split):
         from problems import builders
 
-        batches = builders.read(builder, split) if builder.info.splits[split].num_examples else ()
+        batches = builders.read(builder, split)
         columns = ("inputs", "targets", "length", "nesting")
         return self._pack_rows(split, [row for batch in batches for row in zip(*(batch[name] for name in columns))])
 
-    def _pack_rows(self, split, rows, **extras):
+    def _pack_rows(self, split, rows):
         """Returns the PackedSplit of a list of (inputs, targets, length, nesting), the texts as bytes."""
         from problems.packed_characters import pack_characters
 
-        inputs, targets, lengths, nestings = zip(*rows) if rows else ((), (), (), ())
+        inputs, targets, lengths, nestings = zip(*rows, strict=True)
         entries = self.vocabularies["inputs"].entries
-        known = {"length": np.array(lengths, np.int32), "nesting": np.array(nestings, np.int32)}
-        return PackedSplit(
-            split, pack_characters(entries, inputs), pack_characters(entries, targets), extras=known | extras
-        )
+        extras = {"length": np.array(lengths, np.int32), "nesting": np.array(nestings, np.int32)}
+        return PackedSplit(split, pack_characters(entries, inputs), pack_characters(entries, targets), extras=extras)
 
     def _authors(self, rows):
         made = self._pack_rows("authors", rows)
         train = self._splits["train"].inputs
         known = {train[index].tobytes() for index in range(len(train))}
         seen = np.array([made.inputs[index].tobytes() in known for index in range(len(made))], np.int32)
-        return dataclasses.replace(
-            made,
-            extras={**made.extras, "in_train": seen},
-        )
+        return dataclasses.replace(made, extras={**made.extras, "in_train": seen})
 
 
 _HPARAMS_SETS = {
@@ -214,12 +206,14 @@ def _read_authors(folder):
     lines = source.lines(_AUTHORS)
     if lines[:1] != [_HEADER]:
         raise UserError(f"{folder}: {_AUTHORS} does not begin with the line {_HEADER!r}")
+    if not lines[1:]:
+        raise UserError(f"{folder}: {_AUTHORS} holds no program")
     return [_checked(line, f"{folder}: {_AUTHORS}, line {number}") for number, line in enumerate(lines[1:], 2)]
 
 
 def _checked(line, where):
     parts = line.split("\t")
-    if len(parts) != 4 or not all(part.isascii() and part.isdigit() for part in parts[:2]):
+    if len(parts) != 4 or None in (textio.natural(parts[0]), textio.natural(parts[1])):
         raise UserError(f"{where}: not a length, a nesting, a program and a target with tabs between them")
     length, nesting, program, target = parts
     program = program.replace("\\n", language.LINE_BREAK)

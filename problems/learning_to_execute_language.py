@@ -60,7 +60,7 @@ class _Interpreter:
         self._take(")")
         if self._place != len(self._tokens):
             raise self._error()
-        return result()
+        return self._small(result())
 
     def _line(self):
         if self._accept("for x in range("):
@@ -80,9 +80,12 @@ class _Interpreter:
             self._assign(name, value())
 
     def _assign(self, name, value):
+        self._values[name] = self._small(value)
+
+    def _small(self, value):
         if abs(value) >= 10**_MOST_DIGITS:
             raise UserError(f"the program reaches numbers of more than {_MOST_DIGITS} digits: {self._program[:80]!r}")
-        self._values[name] = value
+        return value
 
     def _compound(self, depth):
         first = self._operand(depth)

@@ -39,6 +39,9 @@ def find(task, manual_dir, endings):
         paths = [_path(task, folder, names, ending) for ending in endings]
         missing = [f"{names[0]}.{ending}" for ending, path in zip(endings, paths, strict=True) if path is None]
         if not missing:
+            # One name for all parts: dev.en and val.de are not known to belong together.
+            named = {path.name.split(".")[0]: path for path in paths}
+            _refuse_two(task, folder, list(named.values()))
             found[split] = paths
         elif split in _REQUIRED or len(missing) < len(endings):
             also = f" (or {', '.join(names[1:])})" if names[1:] else ""
@@ -68,32 +71,44 @@ def read(task, paths):
     Raises:
         UserError: a file is empty, blank or not text, or they have not equally many lines; the message has both counts.
     """
-    columns = [_lines(task, path) for path in paths]
-    counts = [len(lines) for lines in columns]
-    if len(set(counts)) > 1:
-        said = " and ".join(f"{path} has {count}" for path, count in zip(paths, counts, strict=True))
-        raise UserError(f"{task}: {said} lines: line by line they have to belong together")
-    return list(zip(*columns, strict=True))
+    try:
+        columns = {path: list(textio.read_lines(path)) for path in paths}
+        for path, lines in columns.items():
+            for number, line in enumerate(lines, 1):
+                if "\0" in line:
+                    raise UserError(f"{path}: line {number} holds a zero byte; this is not a text file in UTF-8")
+        return together(columns)
+    except UserError as error:
+        raise UserError(f"{task}: {error}") from None
 
 
-def _lines(task, path):
-    lines = list(textio.read_lines(path))
-    if not any(line.strip(BLANKS) for line in lines):
-        raise UserError(f"{task}: {path} {'has blank lines alone' if lines else 'is empty'}")
-    for number, line in enumerate(lines, 1):
-        if "\0" in line:
-            raise UserError(f"{task}: {path}: line {number} holds a zero byte; this is not a text file in UTF-8")
-    return lines
+def together(columns):
+    """Returns the lines of {file: list of lines} as tuples with one line of each.
+
+    Raises:
+        UserError: a file has no line that is not blank, or they have not equally many; the message has both counts.
+    """
+    for file, lines in columns.items():
+        if not any(line.strip(BLANKS) for line in lines):
+            raise UserError(f"{file} {'has blank lines alone' if lines else 'is empty'}")
+    if len({len(lines) for lines in columns.values()}) > 1:
+        said = " and ".join(f"{file} has {len(lines)}" for file, lines in columns.items())
+        raise UserError(f"{said} lines: line by line they have to belong together")
+    return list(zip(*columns.values(), strict=True))
 
 
 def _path(task, folder, names, ending):
     paths = [folder / f"{name}.{ending}{suffix}" for name in names for suffix in _SUFFIXES]
     found = [path for path in paths if path.is_file()]
-    if len(found) > 1:
-        raise UserError(
-            f"{task}: --manual_dir={folder} has {found[0].name} and {found[1].name}; keep one of them there"
-        )
+    _refuse_two(task, folder, found)
     return found[0] if found else None
+
+
+def _refuse_two(task, folder, paths):
+    if len(paths) > 1:
+        raise UserError(
+            f"{task}: --manual_dir={folder} has {paths[0].name} and {paths[1].name}; keep one of them there"
+        )
 
 
 def _opened(path):

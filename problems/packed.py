@@ -7,6 +7,7 @@ every setting that shaped it: an interrupted packing is never used, and changed 
 an old one.
 """
 
+import array
 import contextlib
 import dataclasses
 import hashlib
@@ -75,6 +76,27 @@ class Packed:
         batch = np.zeros(real.shape + self.tokens.shape[1:], np.int32)
         batch[real] = self.tokens[(self.offsets[indices, None] + positions)[real]]
         return batch
+
+
+class Rows:
+    """The examples of a feature while they are made, one after the other, in few bytes each.
+
+    Args:
+        size: number of ids that there are.
+    """
+
+    def __init__(self, size):
+        self.lengths = array.array("i")
+        self._tokens = array.array("H" if size <= 1 << 16 else "i")
+
+    def add(self, ids):
+        """Adds an example, a list of ids."""
+        self._tokens.extend(ids)
+        self.lengths.append(len(ids))
+
+    def packed(self):
+        """Returns the `Packed` examples; it shares their memory."""
+        return Packed.from_tokens(np.asarray(self._tokens), np.asarray(self.lengths))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,8 +226,8 @@ def _save(directory, name, split):
     features = {"inputs": split.inputs, "targets": split.targets}
     present = {key: feature for key, feature in features.items() if feature is not None}
     for key, feature in present.items():
-        for array in _ARRAYS:
-            np.save(directory / f"{name}.{key}.{array}.npy", getattr(feature, array))
+        for part in _ARRAYS:
+            np.save(directory / f"{name}.{key}.{part}.npy", getattr(feature, part))
     for key, values in split.extras.items():
         np.save(directory / f"{name}.extra.{key}.npy", np.asarray(values, np.int32))
     return {

@@ -2,6 +2,7 @@
 
 from problems import own_files
 from problems.text_pairs import TextPairs
+from ut_keras.errors import UsageError
 
 
 class ParallelText(TextPairs):
@@ -17,6 +18,13 @@ class ParallelText(TextPairs):
     """
 
     arguments = {**TextPairs.arguments, "source": "source", "target": "target"}
+
+    def __init__(self, name, **arguments):
+        super().__init__(name, **arguments)
+        if self.args["source"] == self.args["target"]:
+            raise UsageError(
+                f"{name}: arguments source and target are both {self.args['source']!r}: one file is no pair"
+            )
 
     def _builder(self, root, manual_dir):
         from problems import builders

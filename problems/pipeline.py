@@ -144,8 +144,16 @@ def training_batches(split, plan, start_step=0, shard=(0, 1)):
 
     Returns:
         Dataset of {"inputs": [B, S] or [B, S, W], "targets": [B, M]} int32, padded with 0.
+
+    Raises:
+        UsageError: the plan cuts stories, whose last sentence is the question.
     """
     index, count = shard
+    if plan.cut and split.inputs is not None and split.inputs.width:
+        raise UsageError(
+            "long_examples=cut would cut off the question, which is the end of a story; "
+            "raise max_length or take long_examples=drop"
+        )
 
     def batches():
         step = start_step

@@ -17,7 +17,9 @@ from ut_keras.errors import UsageError, UserError
 from ut_keras.hparams import Features
 
 _FILE = "problem.json"
-_KINDS = {bool: "true or false", int: "an integer from 0", float: "a number from 0", str: "text"}
+_NOT_SAVED = "{} is not a problem that was saved by this program"
+_MOST = 2**31 - 1
+_KINDS = {bool: "true or false", int: f"an integer from 0 to {_MOST}", float: "a number from 0", str: "text"}
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -94,7 +96,7 @@ class Problem:
         self._restore(state)
         self._splits = splits
         self.data_dir = str(root)
-        self.fingerprint = _fingerprint(self.vocabularies, self._trained_on(splits))
+        self.fingerprint = fingerprint(self.vocabularies, self._trained_on(splits))
         self._refuse_other_data()
         sizes = ", ".join(f"{name} {len(split):,}" for name, split in splits.items())
         _log(f"{self.name}: examples: {sizes} (data in {root})")
@@ -197,6 +199,8 @@ class Problem:
         """Returns a tf.Module: [B] string -> [B, L] or [B, S, W] int32, the twin of `encode_input`."""
         from problems import text_graph
 
+        if self.words_per_sentence is not None:
+            raise UsageError(f"{self.name}: its inputs are sentences of words; the problem needs its own text_encoder")
         inputs = self._known("inputs")
         return text_graph.encoder(inputs or self._known("targets"), end=inputs is not None)
 
@@ -233,13 +237,18 @@ class Problem:
         text = "\n".join(textio.read_lines(path))
         try:
             values = json.loads(text)
-            name, args, state, fingerprint = (values[key] for key in ("name", "args", "state", "fingerprint"))
+            name, args, state, saved = (values[key] for key in ("name", "args", "state", "fingerprint"))
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"{path} is not a problem that was saved by this program") from None
+            raise UserError(_NOT_SAVED.format(path)) from None
         problem = registry.problems.get(name)(name=name, **args)
-        problem._restore(state)
-        problem.fingerprint = fingerprint
-        problem._loaded = (fingerprint, problem.vocabularies)
+        try:
+            problem._restore(state)
+        except UserError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(_NOT_SAVED.format(path)) from None
+        problem.fingerprint = saved
+        problem._loaded = (saved, problem.vocabularies)
         return problem
 
     def saved_vocabulary(self, feature):
@@ -283,15 +292,17 @@ class Problem:
     def _refuse_other_data(self):
         if self._loaded is None:
             return
-        fingerprint, vocabularies = self._loaded
-        for key, vocabulary in vocabularies.items():
+        self._refuse_other_vocabulary()
+        if self._loaded[0] != self.fingerprint:
+            raise UserError(f"{self.name}: the data in {self.data_dir} are not those of the run")
+
+    def _refuse_other_vocabulary(self):
+        for key, vocabulary in self._loaded[1].items():
             if vocabulary != self.vocabularies[key]:
                 raise UserError(
                     f"{self.name}: the vocabulary of its {key} in {self.data_dir} has {self.vocabularies[key].size} "
                     f"ids and is another than the one of the run, with {vocabulary.size} ids"
                 )
-        if fingerprint != self.fingerprint:
-            raise UserError(f"{self.name}: the data in {self.data_dir} are not those of the run")
 
 
 def with_end(ids):
@@ -299,7 +310,8 @@ def with_end(ids):
     return [*ids, EOS]
 
 
-def _fingerprint(vocabularies, splits):
+def fingerprint(vocabularies, splits):
+    """Returns the digest of vocabularies {"inputs", "targets"} and of the content of {name: PackedSplit}."""
     digest = hashlib.sha256()
     for key in sorted(vocabularies):
         digest.update(repr((key, vocabularies[key] and vocabularies[key].to_dict())).encode())
@@ -328,7 +340,7 @@ def _typed(name, key, value, default):
     except (ValueError, KeyError):
         pass
     fits = type(value) is kind or value is default
-    if not fits or kind in (int, float) and not value >= 0:
+    if not fits or kind in (int, float) and not value >= 0 or kind is int and value > _MOST:
         raise UsageError(f"{name}: argument {key}={value!r} is not {_KINDS[kind]}")
     return value
 

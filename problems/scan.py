@@ -1,14 +1,11 @@
 """SCAN: commands in a small language to the actions that they stand for."""
 
 import functools
-import re
-
-import numpy as np
 
 from problems import scan_files
-from problems.packed import Packed, PackedSplit
+from problems.packed import PackedSplit, Rows
 from problems.problem import Problem, with_end
-from problems.vocabulary import BLANKS, WordVocabulary
+from problems.vocabulary import WordVocabulary
 from ut_keras.errors import UsageError, UserError
 
 
@@ -44,24 +41,8 @@ class Scan(Problem):
             "targets": WordVocabulary(scan_files.ACTIONS),
         }
 
-    def encode_input(self, text):
-        ids = self._ids("inputs", text)
-        return np.array(with_end(ids) if ids else [], np.int32)
-
-    def encode_target(self, text):
-        return np.array(with_end(self._ids("targets", text)), np.int32)
-
-    def text_encoder(self):
-        from problems import closed_graph
-
-        # Numbers are words of a closed list as well.
-        return closed_graph.NumberEncoder(self.vocabularies["inputs"])
-
     def max_output_length(self, input_length):
         return input_length * 0 + scan_files.MOST_ACTIONS + 1
-
-    def _ids(self, side, text):
-        return self.vocabularies[side].encode([word for word in re.split(f"[{BLANKS}]", text) if word], self.name)
 
     def _pack(self, root, manual_dir):
         from problems import builders
@@ -99,17 +80,12 @@ class Scan(Problem):
         return builders.prepare_official(root, name, columns, read, official, manual_dir, used)
 
     def _pack_split(self, name, batches):
-        columns = {"inputs": [], "targets": []}
+        columns = {side: Rows(vocabulary.size) for side, vocabulary in self.vocabularies.items()}
         for batch in batches:
             for side, rows in columns.items():
-                rows += [with_end(self._ids(side, text.decode("utf-8"))) for text in batch[side].tolist()]
-        return PackedSplit(
-            name,
-            *(
-                Packed.from_tokens(np.concatenate([np.asarray(row, np.int32) for row in rows]), [len(r) for r in rows])
-                for rows in columns.values()
-            ),
-        )
+                for text in batch[side].tolist():
+                    rows.add(with_end(self.vocabularies[side].encode(text.decode("utf-8"), self.name)))
+        return PackedSplit(name, *(rows.packed() for rows in columns.values()))
 
     def _state(self):
         return {**super()._state(), "data_name": self._data_name}

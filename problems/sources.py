@@ -6,6 +6,7 @@ in a folder.
 """
 
 import bz2
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -24,7 +25,11 @@ from ut_keras.errors import UserError
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\0", lzma.open), (b"BZh", bz2.open))
 _COMPRESSED = ("", ".gz", ".xz", ".bz2")
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError)
+# What the readers of archives raise; a zip file that is encrypted, or packed in an unknown way, is the last two.
+BROKEN = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError),
+    *(NotImplementedError, RuntimeError),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,16 +40,22 @@ class Official:
         url: where it is downloaded from.
         file: the name of that file.
         members: names of the files in it that are wanted; any of them makes a folder the right one.
+        folder: name of a folder in it whose files are all wanted; "" where there is none.
     """
 
     url: str
     file: str
     members: tuple
+    folder: str = ""
 
     @property
     def advice(self):
         """What to do where it cannot be had by itself."""
         return f"put {self.file} from {self.url}, or what it holds, into a folder and name that with --manual_dir"
+
+    def wanted(self, source):
+        """Returns the names of all files that count, of those of `folder` the ones that `source` has."""
+        return (*self.members, *(source.below(self.folder) if self.folder else ()))
 
 
 class Source:
@@ -77,19 +88,21 @@ class Source:
         member = self._find(name)
         if member is None:
             raise UserError(f"{self.path} has no {name}")
-        data = self._members[member]()
-        opener = next((function for magic, function in _OPENERS if data.startswith(magic)), None)
-        if opener is None:
-            return data
-        try:
-            with opener(io.BytesIO(data)) as stream:
-                return stream.read()
-        except _BROKEN as error:
-            raise UserError(f"{self.path}: {member} is broken: {error}") from None
+        with self._opened(member) as stream:
+            return stream.read()
 
     def lines(self, name):
         """Returns the list of lines of a file, as `textio.read_lines` gives them."""
         return list(textio.read_lines(io.BytesIO(self.read(name)), f"{self.path}: {name}"))
+
+    def each_line(self, name):
+        """Yields the lines of a file; that of a folder is not read into memory."""
+        with self._opened(self._find(name)) as stream:
+            yield from textio.read_lines(stream, f"{self.path}: {name}")
+
+    def below(self, folder):
+        """Returns the paths of the files in a folder of that name, wherever it is, sorted."""
+        return [name for name in self.names() if f"/{folder}/" in f"/{name}"]
 
     def digest(self, names):
         """Returns eight characters that stand for the content of those of the files `names` that there are."""
@@ -99,20 +112,43 @@ class Source:
                 digest.update(name.encode() + b"\0" + self.read(name))
         return digest.hexdigest()[:8]
 
+    @contextlib.contextmanager
+    def _opened(self, member):
+        """Gives a stream of the content of a member, uncompressed; what is broken in it is a UserError."""
+        try:
+            with self._members[member]() as raw:
+                start = raw.read(8)
+                raw.seek(0)
+                opener = next((function for magic, function in _OPENERS if start.startswith(magic)), None)
+                with opener(raw) if opener else contextlib.nullcontext(raw) as stream:
+                    yield stream
+        except BROKEN as error:
+            if getattr(error, "errno", None):
+                raise UserError(f"cannot read {self.path / member}: {error.strerror}") from None
+            raise UserError(f"{self.path}: {member} is broken: {error}") from None
+
     def _find(self, name):
         wanted = [f"{name}{suffix}" for suffix in _COMPRESSED]
-        found = [member for member in self._members if any(f"/{member}".endswith(f"/{path}") for path in wanted)]
+        places = (member for path in wanted for member in self._by_last_part.get(path.split("/")[-1], ()))
+        found = [member for member in places if any(f"/{member}".endswith(f"/{path}") for path in wanted)]
         return min(found, key=lambda member: (len(member), member), default=None)
 
     @functools.cached_property
+    def _by_last_part(self):
+        places = collections.defaultdict(list)
+        for member in self._members:
+            places[member.split("/")[-1]].append(member)
+        return places
+
+    @functools.cached_property
     def _members(self):
-        """{path: function () -> bytes}."""
+        """{path: function () -> binary file object}."""
         if self.path.is_dir():
             files = (path for path in self.path.rglob("*") if path.is_file())
-            return {path.relative_to(self.path).as_posix(): functools.partial(_read, path) for path in files}
+            return {path.relative_to(self.path).as_posix(): functools.partial(open, path, "rb") for path in files}
         try:
             return _zip_members(self.path) if zipfile.is_zipfile(self.path) else _tar_members(self.path)
-        except _BROKEN as error:
+        except BROKEN as error:
             raise UserError(f"{self.path} is not a whole archive: {error or type(error).__name__}") from None
 
 
@@ -133,8 +169,9 @@ def find(manual_dir, official):
     broken = None
     for path in sorted(archives(manual), key=lambda path: path.name != official.file):
         try:
-            if any(Source(path).has(name) for name in official.members):
-                return Source(path)
+            source = Source(path)
+            if any(source.has(name) for name in official.members):
+                return source
         except UserError as error:
             broken = broken or error
     if broken:
@@ -147,16 +184,9 @@ def archives(folder):
     return sorted(path for path in folder.iterdir() if path.name.endswith(_ARCHIVES) and path.is_file())
 
 
-def _read(path):
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-
-
 def _zip_members(path):
     archive = zipfile.ZipFile(path)
-    return {name: functools.partial(archive.read, name) for name in archive.namelist() if not name.endswith("/")}
+    return {name: functools.partial(archive.open, name) for name in archive.namelist() if not name.endswith("/")}
 
 
 def _tar_members(path):
@@ -173,4 +203,4 @@ def _tar_members(path):
                     members[member.name.removeprefix("./")] = archive.extractfile(member).read()
         while stream.read(1 << 20):
             pass
-    return {name: functools.partial(bytes, data) for name, data in members.items()}
+    return {name: functools.partial(io.BytesIO, data) for name, data in members.items()}

@@ -14,7 +14,7 @@ import numpy as np
 
 from problems import agreement_data, agreement_files
 from problems.agreement_words import TrainedWords
-from problems.packed import Packed, PackedSplit
+from problems.packed import PackedSplit, Rows
 from problems.problem import Problem, with_end
 from problems.verb_forms import PLURAL, SINGULAR
 from problems.vocabulary import NUM_RESERVED, OpenWordVocabulary, WordVocabulary
@@ -110,7 +110,7 @@ class SubjectVerbAgreement(Problem):
 
     def _pack_rows(self, name, builder, words):
         """Returns the `PackedSplit` of the rows that the problem can use; the others are counted."""
-        contexts, answers = _Rows(), _Rows()
+        contexts, answers = (Rows(words.vocabulary.size) for _ in range(2))
         extras = {key: array.array("i") for key in ("attractors", "paradigm", "wrong")}
         counts = collections.Counter()
         for row in agreement_data.rows(builder, name):
@@ -138,6 +138,7 @@ class SubjectVerbAgreement(Problem):
         """What a run was trained on must not have changed; the other evaluation data may come and go."""
         if self._loaded is None:
             return
+        self._refuse_other_vocabulary()
         for name, digest in self._digests.items():
             if name in self._splits and self._splits[name].fingerprint != digest:
                 raise UserError(f"{self.name}: the data in {self.data_dir} are not those of the run: {name} differs")
@@ -204,17 +205,3 @@ class LanguageModeling(SubjectVerbAgreement):
         if not wrong[-1]:
             counts["without a pair of verb forms in the vocabulary"] += 1
         return True
-
-
-class _Rows:
-    """Examples one after the other, in few bytes each."""
-
-    def __init__(self):
-        self.tokens, self.lengths = array.array("i"), array.array("i")
-
-    def add(self, ids):
-        self.tokens.extend(ids)
-        self.lengths.append(len(ids))
-
-    def packed(self):
-        return Packed.from_tokens(np.array(self.tokens, np.int32), np.array(self.lengths, np.int32))

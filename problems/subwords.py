@@ -15,7 +15,8 @@ from ut_keras.errors import UserError
 
 BLANK_SIGN = "\u2581"
 _MOST_LINES = 2_000_000  # of the text that a model is trained on: the first ones
-_LONGEST_LINE = 1 << 20  # bytes; longer lines are left out of the training of the model
+_LONGEST_PART = 1 << 18  # characters, at most 1 MiB; SentencePiece is shown longer lines in parts
+_NOT_SHOWN = str.maketrans("\0\u2585", "  ")  # for these SentencePiece would leave out the whole line
 _COVERAGE = 0.9999  # share of the text whose characters have pieces of their own; the others are bytes
 
 
@@ -29,7 +30,8 @@ class SubwordVocabulary(Vocabulary):
         model: the same.
 
     Raises:
-        UserError: not a SentencePiece model, one without byte fallback, or other ids than pad 0, end 1, unknown 2.
+        UserError: not a SentencePiece model, one without byte fallback or without a piece for a blank, or other ids
+            than pad 0, end 1, unknown 2.
     """
 
     kind = "subwords"
@@ -45,13 +47,14 @@ class SubwordVocabulary(Vocabulary):
         self.blank_sign_ids = tuple(processor.piece_to_id(f"<0x{byte:02X}>") for byte in BLANK_SIGN.encode())
         if UNK in self.blank_sign_ids:
             raise UserError("the SentencePiece model has no byte fallback; train it with byte_fallback=true")
+        if not _has_blank(processor):
+            # A blank would be spelled by the bytes of U+2581, and come back as that.
+            raise UserError("the SentencePiece model has no piece for a blank; train it with required_chars=U+2581")
 
     @functools.cached_property
     def _processor(self):
-        import sentencepiece
-
         try:
-            return sentencepiece.SentencePieceProcessor(model_proto=self.model)
+            return _processor(self.model)
         except RuntimeError:
             raise UserError("not a SentencePiece model") from None
 
@@ -62,36 +65,17 @@ class SubwordVocabulary(Vocabulary):
         Raises:
             UserError: there is no text, or `size` does not hold the reserved ids, 256 bytes and the characters.
         """
-        import sentencepiece
-
-        model = io.BytesIO()
+        lines = list(lines)
         try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(line for line in lines if line),
-                model_writer=model,
-                model_type="bpe",
-                vocab_size=size,
-                hard_vocab_limit=False,
-                byte_fallback=True,
-                pad_id=PAD,
-                eos_id=EOS,
-                unk_id=UNK,
-                bos_id=-1,
-                normalization_rule_name="identity",
-                remove_extra_whitespaces=False,
-                add_dummy_prefix=False,
-                character_coverage=_COVERAGE,
-                max_sentence_length=_LONGEST_LINE,
-                input_sentence_size=_MOST_LINES,
-                shuffle_input_sentence=False,
-                minloglevel=3,
-            )
+            model = _train(lines, size)
+            if not _has_blank(_processor(model)):
+                model = _train(lines, size, required_chars=BLANK_SIGN)
         except RuntimeError as error:
             text = " ".join(str(error).split())
             if "vocab" in text.lower():
                 raise UserError(f"{task}: vocabulary_size={size} is too small for its characters; raise it") from None
             raise UserError(f"{task}: there is no text to make subwords of ({text[:120]})") from None
-        return cls(model.getvalue())
+        return cls(model)
 
     @property
     def size(self):
@@ -148,3 +132,47 @@ class SubwordVocabulary(Vocabulary):
     def digest(self):
         """Eight characters that stand for the model."""
         return hashlib.sha256(self.model).hexdigest()[:8]
+
+
+def _train(lines, size, **options):
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=_parts(lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=size,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        pad_id=PAD,
+        eos_id=EOS,
+        unk_id=UNK,
+        bos_id=-1,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=False,
+        character_coverage=_COVERAGE,
+        max_sentence_length=4 * _LONGEST_PART,
+        input_sentence_size=_MOST_LINES,
+        shuffle_input_sentence=False,
+        minloglevel=3,
+        **options,
+    )
+    return model.getvalue()
+
+
+def _processor(model):
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_proto=model)
+
+
+def _has_blank(processor):
+    return processor.piece_to_id(BLANK_SIGN) != UNK
+
+
+def _parts(lines):
+    for line in lines:
+        for start in range(0, len(line), _LONGEST_PART):
+            yield line[start : start + _LONGEST_PART].translate(_NOT_SHOWN)

@@ -14,7 +14,6 @@ import tensorflow as tf
 from problems import subwords
 from problems.stories import PUNCTUATION, SENTENCE_ENDS
 from problems.vocabulary import BLANKS, EOS, NUM_RESERVED, PAD, UNK, UNKNOWN
-from ut_keras.errors import UsageError
 
 _UNKNOWN = -1
 
@@ -23,11 +22,9 @@ def encoder(vocabulary, end=True):
     """Returns the twin of `vocabulary.encode`: a tf.Module, [B] string -> [B, L] int32, padded with 0, L at least 1.
 
     Args:
-        vocabulary: of any kind whose `encode` takes a line of text.
+        vocabulary: of any kind.
         end: an end token follows the ids of a line; a line without ids stays empty.
     """
-    if vocabulary.kind not in _ENCODERS:
-        raise UsageError(f"a vocabulary of {vocabulary.kind} takes no line: the problem needs its own text_encoder")
     return _ENCODERS[vocabulary.kind](vocabulary, end)
 
 
@@ -37,7 +34,7 @@ def decoder(vocabulary):
         return SubwordDecoder(vocabulary)
     if vocabulary.kind == "bytes":
         return ByteDecoder()
-    return SequenceDecoder(vocabulary, separator="" if vocabulary.kind == "symbols" else " ")
+    return SequenceDecoder(vocabulary, separator="" if vocabulary.kind in ("symbols", "characters") else " ")
 
 
 class _LineEncoder(tf.Module):
@@ -92,43 +89,53 @@ class ByteEncoder(_LineEncoder):
         )
 
 
-class OpenWordEncoder(_LineEncoder):
-    """Twin of OpenWordVocabulary.encode; see `encoder`."""
-
-    def __init__(self, vocabulary, end=True):
-        super().__init__(vocabulary, end)
-        self._table = _table(vocabulary, UNK)
-
-    def ids_of(self, lines):
-        words = tf.strings.split(tf.strings.regex_replace(lines, f"[{BLANKS}]", " "), " ")
-        words = tf.ragged.boolean_mask(words, words != "")
-        return words.with_flat_values(self._table.lookup(words.flat_values))
-
-
-class SymbolEncoder(_LineEncoder):
-    """Twin of SymbolVocabulary.encode; see `encoder`.
+class _ListedEncoder(_LineEncoder):
+    """Twin of a vocabulary that looks up parts of a line; a subclass gives `parts_of(lines)`: ragged [B, None] string.
 
     Args:
-        vocabulary: SymbolVocabulary.
+        vocabulary: the vocabulary.
         end: see `encoder`.
-
-    Call arguments:
-        lines: [B] string.
-
-    Returns:
-        [B, L] int32, padded with 0; L is at least 1.
     """
+
+    unknown = _UNKNOWN  # the id of a part that is not in the vocabulary; a line with a part of id -1 is refused
 
     def __init__(self, vocabulary, end=True):
         super().__init__(vocabulary, end)
-        self._table = _table(vocabulary)
+        self._table = _table(vocabulary, self.unknown)
 
     def ids_of(self, lines):
-        text = tf.strings.regex_replace(lines, f"[{BLANKS}]", "")
-        symbols = tf.strings.unicode_split(text, "UTF-8", errors="replace")
-        ids = self._table.lookup(symbols.flat_values)
-        accepted = tf.reduce_all(symbols.with_flat_values(ids != _UNKNOWN), axis=1)
-        return _of_lines(ids, symbols.value_rowids(), accepted)
+        parts = self.parts_of(lines)
+        ids = self._table.lookup(parts.flat_values)
+        accepted = tf.reduce_all(parts.with_flat_values(ids != _UNKNOWN), axis=1)
+        return _of_lines(ids, parts.value_rowids(), accepted)
+
+
+class WordEncoder(_ListedEncoder):
+    """Twin of WordVocabulary.encode and NumberVocabulary.encode; see `encoder`."""
+
+    def parts_of(self, lines):
+        words = tf.strings.split(tf.strings.regex_replace(lines, f"[{BLANKS}]", " "), " ")
+        return tf.ragged.boolean_mask(words, words != "")
+
+
+class OpenWordEncoder(WordEncoder):
+    """Twin of OpenWordVocabulary.encode; see `encoder`."""
+
+    unknown = UNK
+
+
+class CharacterEncoder(_ListedEncoder):
+    """Twin of CharacterVocabulary.encode; see `encoder`."""
+
+    def parts_of(self, lines):
+        return tf.strings.unicode_split(lines, "UTF-8", errors="replace")
+
+
+class SymbolEncoder(CharacterEncoder):
+    """Twin of SymbolVocabulary.encode; see `encoder`."""
+
+    def parts_of(self, lines):
+        return super().parts_of(tf.strings.regex_replace(lines, f"[{BLANKS}]", ""))
 
 
 class StoryEncoder(tf.Module):
@@ -288,6 +295,9 @@ def _tokenizer(vocabulary):
 
 _ENCODERS = {
     "symbols": SymbolEncoder,
+    "characters": CharacterEncoder,
+    "numbers": WordEncoder,
+    "words": WordEncoder,
     "open_words": OpenWordEncoder,
     "bytes": ByteEncoder,
     "subwords": SubwordEncoder,

@@ -11,12 +11,17 @@ import re
 import numpy as np
 
 from problems import vocabulary_file
-from problems.packed import Packed, PackedSplit
-from problems.problem import Problem
-from problems.vocabulary import BLANKS, EOS, ByteVocabulary, OpenWordVocabulary, WordVocabulary
+from problems.packed import Packed, PackedSplit, Rows
+from problems.problem import Problem, with_end
+from problems.vocabulary import BLANKS, ByteVocabulary, OpenWordVocabulary, WordVocabulary, split_words
 from ut_keras.errors import UsageError, UserError
 
-_KINDS = ("subwords", "words", "bytes")
+# The kinds, and the least ids of each: the reserved ones, of subwords all bytes, and one more.
+_KINDS = {
+    "subwords": OpenWordVocabulary.reserved + 256 + 1,
+    "words": OpenWordVocabulary.reserved + 1,
+    "bytes": 0,
+}
 _AT_ONCE = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which is no character
 _SAMPLE = 1_000_000  # training examples that a vocabulary is made from, evenly spaced
@@ -56,6 +61,11 @@ class TextProblem(Problem):
         super().__init__(name, **arguments)
         if self.args["vocabulary"] not in _KINDS:
             raise UsageError(f"{name}: vocabulary={self.args['vocabulary']!r} is not one of {', '.join(_KINDS)}")
+        size, least = self.args["vocabulary_size"], _KINDS[self.args["vocabulary"]]
+        if size < least and not self.args["vocabulary_file"]:
+            raise UsageError(
+                f"{name}: vocabulary_size={size} is too small: {self.args['vocabulary']} take {least} or more"
+            )
 
     def examples(self, split, manual_dir):
         """Yields the examples of a split: {"inputs": text, "targets": text}, the same ones at every call.
@@ -149,7 +159,7 @@ class TextProblem(Problem):
     def _train(self, lines):
         size = self.args["vocabulary_size"]
         if self.args["vocabulary"] == "words":
-            return _frequent_words(self.name, lines, size)
+            return _frequent_words(lines, size)
         from problems.subwords import SubwordVocabulary
 
         return SubwordVocabulary.train(lines, size, self.name)
@@ -167,21 +177,18 @@ class TextProblem(Problem):
 
 def pack_texts(vocabulary, texts):
     """Returns the `Packed` ids of a list of texts, an end token after each."""
-    parts, lengths = [np.zeros(0, np.int32)], []
+    rows = Rows(vocabulary.size)
     for start in range(0, len(texts), _AT_ONCE):
-        ids = vocabulary.encode_all(texts[start : start + _AT_ONCE])
-        parts.append(np.array([number for row in ids for number in (*row, EOS)], np.int32))
-        lengths += [len(row) + 1 for row in ids]
-    return Packed.from_tokens(np.concatenate(parts), lengths)
+        for ids in vocabulary.encode_all(texts[start : start + _AT_ONCE]):
+            rows.add(with_end(ids))
+    return rows.packed()
 
 
-def _frequent_words(task, lines, size):
+def _frequent_words(lines, size):
     """Returns the vocabulary of the most frequent words, at most `size` ids; of equals the first in the alphabet."""
-    counts = collections.Counter(word for line in lines for word in re.split(f"[{BLANKS}]", line) if word)
-    room = size - OpenWordVocabulary.reserved
-    if room < 1:
-        raise UserError(f"{task}: vocabulary_size={size} leaves no word beside {OpenWordVocabulary.reserved} other ids")
-    return OpenWordVocabulary(sorted(counts, key=lambda word: (-counts[word], word))[:room])
+    counts = collections.Counter(word for line in lines for word in split_words(line))
+    most = size - OpenWordVocabulary.reserved
+    return OpenWordVocabulary(sorted(counts, key=lambda word: (-counts[word], word))[:most])
 
 
 def _read(builder, split, columns):
@@ -208,5 +215,9 @@ def _shape(columns):
     return "{" + ", ".join(f'"{column}": text' for column in columns) + "}"
 
 
-def _digest(values):
-    return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+def _digest(rows):
+    digest = hashlib.sha256()
+    for split, examples in rows.items():
+        for row in (split, *examples):
+            digest.update(repr(row).encode())
+    return digest.hexdigest()[:8]

@@ -72,6 +72,11 @@ def write_lines(path, lines):
             file.write(line + "\n")
 
 
+def natural(text):
+    """Returns the integer that `text` spells with one to nine digits of ASCII; None where it is anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 def refuse_unwritable(path):
     """UserError when `path` cannot become a file; for use before the work whose result it is to hold."""
     path = pathlib.Path(path)

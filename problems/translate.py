@@ -1,7 +1,7 @@
 """Translation between English and German: Multi30k, and tensor2tensor's WMT problem."""
 
-import functools
-
+from problems import own_files
+from problems.problem import fingerprint
 from problems.sources import Official
 from problems.text_pairs import TextPairs
 from problems.text_problem import TextProblem
@@ -58,6 +58,12 @@ class Translate(TextPairs):
         self._used = builder.builder_config.name
         return builder
 
+    def _refuse_other_data(self):
+        """A run that was trained without the test files takes them when they come; its training data stay the same."""
+        if self._loaded and self._loaded[0] == fingerprint(self.vocabularies, own_files.trained_on(self._splits)):
+            self.fingerprint = self._loaded[0]
+        super()._refuse_other_data()
+
     def _state(self):
         return {**super()._state(), "data_name": self._used}
 
@@ -84,7 +90,7 @@ class TranslateMulti30k(Translate):
         return self._from_files(root, manual_dir, "multi30k")
 
     def _read(self, source):
-        needed = {split: name for split, name in _FILES.items() if split != "test" or source.has(f"{name}.en")}
+        needed = {split: name for split, name in _FILES.items() if split != "test" or _any(source, name)}
         return {split: _pairs(source, name) for split, name in needed.items()}
 
     def _absent(self, split):
@@ -114,15 +120,15 @@ class TranslateWmt(Translate):
         if manual_dir is not None or self._used in builders.prepared_config_names(builders.UtText, root):
             return self._from_files(root, manual_dir, "wmt_ende")
         self.stored_splits = {"dev": "validation"}
-        return builders.prepare_catalogued(_CATALOGUE, root, functools.partial(builders.require_url, WMT.url))
+        return builders.prepare_catalogued(_CATALOGUE, root, WMT)
 
     def _read(self, source):
-        present = [name for name in _WMT_TRAIN if source.has(f"{name}.en")]
+        present = [name for name in _WMT_TRAIN if _any(source, name)]
         if not present:
             raise UserError(f"{source.path} has none of {', '.join(_both(*_WMT_TRAIN))}; {WMT.advice}")
         rows = {"train": [row for name in present for row in _pairs(source, name)]}
         for split, name in _WMT_OTHER.items():
-            if split == "dev" or source.has(f"{name}.en"):
+            if split == "dev" or _any(source, name):
                 rows[split] = _pairs(source, name)
         return rows
 
@@ -131,10 +137,12 @@ class TranslateWmt(Translate):
         return f"{name}.en and {name}.de were not found; {WMT.advice}"
 
 
+def _any(source, name):
+    """Returns whether one of the two files is there; where it is one alone, that is an error of `_pairs`."""
+    return any(source.has(file) for file in _both(name))
+
+
 def _pairs(source, name):
     """Returns the rows of two files that belong together line by line."""
-    lines = [source.lines(f"{name}.{language}") for language in _LANGUAGES]
-    counts = [len(column) for column in lines]
-    if len(set(counts)) > 1:
-        raise UserError(f"{source.path}: {name}.en has {counts[0]} lines and {name}.de has {counts[1]}")
-    return [dict(zip(_LANGUAGES, pair, strict=True)) for pair in zip(*lines, strict=True)]
+    columns = {f"{source.path}: {file}": source.lines(file) for file in _both(name)}
+    return [dict(zip(_LANGUAGES, pair, strict=True)) for pair in own_files.together(columns)]

@@ -28,6 +28,11 @@ def before_end(ids):
         yield int(number)
 
 
+def split_words(text):
+    """Returns the words of a line, which blanks separate."""
+    return [word for word in re.split(f"[{BLANKS}]", text) if word]
+
+
 class Vocabulary:
     """A closed list of entries.
 
@@ -131,16 +136,17 @@ class SymbolVocabulary(Vocabulary):
 
 
 class WordVocabulary(Vocabulary):
-    """Words that were split elsewhere."""
+    """A closed list of words."""
 
     kind = "words"
 
     def encode(self, words, task):
-        """Returns the ids of a list of words.
+        """Returns the ids of a list of words, or of the words of a line.
 
         Raises:
             UserError: a word is unknown; the message names `task`, the word and the nearest known ones.
         """
+        words = split_words(words) if isinstance(words, str) else words
         for word in words:
             if word not in self:
                 raise UserError(
@@ -167,7 +173,7 @@ class OpenWordVocabulary(Vocabulary):
 
     def encode(self, text, task=None):
         """Returns the ids of the words of `text`, which blanks separate. No word is refused."""
-        return [self._ids.get(word, UNK) for word in re.split(f"[{BLANKS}]", text) if word]
+        return [self._ids.get(word, UNK) for word in split_words(text)]
 
     def decode(self, ids):
         """Returns the words of `ids` up to the end token, with blanks between them; id 2 is shown as <unk>."""

@@ -33,7 +33,7 @@ class Copier(keras.Model):
         ids = x["inputs"]
         return {"ids": ids, "ponder_times": tf.cast(ids[:, :, 0] if len(ids.shape) == 3 else ids, tf.float32)}
 
-    def decode(self, targets, memory, max_steps=None):
+    def decode(self, targets, memory, max_steps=None, last=False):
         length = tf.shape(targets)[1]
         padded = tf.pad(memory["ids"], [[0, 0], [0, length]])[:, :length]
         return self.strength * tf.one_hot(padded, self.vocabulary)

@@ -5,6 +5,7 @@ not see layers that a Keras 3 model keeps in a list, and saves and restores it w
 """
 
 import json
+import math
 import pathlib
 import re
 import sys
@@ -116,8 +117,12 @@ def find_checkpoint(run, checkpoint):
         if path is None:
             raise UserError(f"{run.path} holds no checkpoint yet")
         return path
-    path = str(pathlib.Path(checkpoint).expanduser())
-    path = path.removesuffix(".index")
+    return checkpoint_at(checkpoint)
+
+
+def checkpoint_at(path):
+    """Returns the checkpoint at a path, or the last one of a directory; UserError when there is none."""
+    path = str(pathlib.Path(path).expanduser()).removesuffix(".index")
     if pathlib.Path(path).is_dir():
         return tf.train.latest_checkpoint(path) or _missing(path)
     return path if pathlib.Path(path + ".index").is_file() else _missing(path)
@@ -178,9 +183,13 @@ def _best_values(run):
 
 
 def _merit(values, selection):
-    """Returns what the best evaluation has most of: scores of all of dev, which say teacher-forced for a sequence."""
+    """Returns what the best evaluation has most of: scores of all of dev, which say teacher-forced for a sequence.
+
+    Least of all where it is no number: a model that has run into one is never better than another.
+    """
     metric, sign = ("log_perplexity", -1.0) if selection == "loss" else ("accuracy", 1.0)
-    return sign * next(values[key] for key in (f"dev/teacher_forced/{metric}", f"dev/{metric}") if key in values)
+    value = next(values[key] for key in (f"dev/teacher_forced/{metric}", f"dev/{metric}") if key in values)
+    return -math.inf if math.isnan(value) else sign * value
 
 
 def first_line(error):

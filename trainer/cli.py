@@ -44,7 +44,7 @@ def main(argv=None):
 
 
 def _fail(error, code):
-    line = " ".join(str(error).split())
+    line = " ".join(part.strip() for part in str(error).splitlines())  # blanks inside belong to what is named
     print(f"trainer: {'' if code == INTERRUPTED else 'error: '}{line}", file=sys.stderr, flush=True)
     return code
 

@@ -113,6 +113,7 @@ def resolve(arguments):
     )
     if not RunDir.exists(config.output_dir):
         refuse_foreign(config.output_dir)
+        refuse_no_start(config.warm_start_from)
         return config
     run = RunDir.open(config.output_dir)
     for key in ("problem", "problem_args", "seed", "mixed_precision"):
@@ -122,6 +123,19 @@ def resolve(arguments):
         config = dataclasses.replace(config, seed=run.settings["seed"])
     refuse_other_run(config, run)
     return config
+
+
+def refuse_no_start(source):
+    """UserError where `source`, as of --warm_start_from, is neither a run, nor a directory of checkpoints, nor one."""
+    if source is None or RunDir.exists(source):
+        return
+    path = pathlib.Path(source).expanduser()
+    index = pathlib.Path(f"{str(path).removesuffix('.index')}.index")
+    if not (path / "checkpoint").is_file() and not index.is_file():
+        raise UserError(
+            f"--warm_start_from={source}: there is no run directory and no checkpoint of this name; "
+            "a checkpoint is named DIR/checkpoints/ckpt-1000"
+        )
 
 
 def idle_changes(hparams, changes):

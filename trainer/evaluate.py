@@ -10,11 +10,11 @@ import numpy as np
 from problems.pipeline import evaluation_batches
 from trainer import reduction
 from trainer.decode import answer_ids
+from trainer.measure import unknown_id
 from trainer.progress import Progress
 
 DECODED_EXAMPLES = 200  # of a split, where text is not scored
 DECODED_BATCH = 128  # examples
-TOKENS = 8192  # positions of a batch, source and target with padding
 
 
 class Evaluator:
@@ -77,7 +77,7 @@ class Evaluator:
         """Returns {name: [N] array} of what the model makes of each example, teacher-forced."""
         values, done = {}, 0
         wrong = split.extras.get("wrong")
-        for batch in evaluation_batches(split, TOKENS):
+        for batch in evaluation_batches(split, self.loaded.measure.positions):
             index = batch["index"].numpy()
             for key, numbers in self.loaded.measure(batch, wrong[index] if wrong is not None else None).items():
                 values.setdefault(key, np.zeros(len(split), np.float32))[index] = numbers
@@ -89,7 +89,10 @@ class Evaluator:
         return values
 
     def _decode(self, split, name, indices):
-        """Returns ({what: [n] array} for `reduction.free_running`, (decoded texts, right texts)) of n examples."""
+        """Returns ({what: [n] array} for `reduction.free_running`, (decoded texts, right texts)) of n examples.
+
+        An unknown word in a decoded text is left out: it is no word of the right one.
+        """
         of = f"{len(indices):,} of {len(split):,}" if len(indices) < len(split) else f"all {len(split):,}"
         print(f"{name}: decoding {of} examples", file=sys.stderr, flush=True)
         examples = [split.example(int(index)) for index in indices]
@@ -106,8 +109,10 @@ class Evaluator:
             values["symbols"][row] = len(right)
             values["right"][row] = np.sum(right[:same] == answer.ids[:same])
             values["sequence_right"][row] = np.array_equal(right, answer.ids)
-        texts = [answer.text for answer in decoded], [self.problem.decode_target(e["targets"]) for e in examples]
-        return values, texts
+        # The references show their unknown words as well: those would be found in each other.
+        unknown = unknown_id(self.problem)
+        outputs = [self.problem.decode_target(answer.ids[answer.ids != unknown]) for answer in decoded]
+        return values, (outputs, [self.problem.decode_target(example["targets"]) for example in examples])
 
 
 def sample(count, limit):

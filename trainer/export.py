@@ -24,12 +24,13 @@ def export(loaded, export_dir=None):
     Raises:
         UserError: `export_dir` is a file.
     """
+    from trainer.quiet import silence
     from ut_keras.serving import TextModel
 
     problem = loaded.problem
-    module = TextModel(
-        loaded.model, problem.features, problem.text_encoder(), problem.text_decoder(), problem.max_output_length
-    )
+    with silence():  # sentencepiece, made for the graph, says that it does not normalise
+        coders = problem.text_encoder(), problem.text_decoder()
+    module = TextModel(loaded.model, problem.features, *coders, problem.max_output_length)
     export_dir = pathlib.Path(export_dir or pathlib.Path(loaded.output_dir) / "export")
     if export_dir.exists() and not export_dir.is_dir():
         raise UserError(f"--export_dir={export_dir} is not a directory")

@@ -71,8 +71,10 @@ def _train(config, log, problem, strategy, model, optimizer, run):
     step = checkpoints.restore_last()
     if step:
         run.keep()
+        if config.warm_start_from:
+            log.say(f"{run.path} goes on from its own step {step}: --warm_start_from is for the start of a run")
     elif config.warm_start_from:
-        warm_start(model, config.warm_start_from)
+        warm_start(model, config.warm_start_from, problem)
     loaded = Loaded(model, problem, hparams, step, run.path)
     if step >= hparams.train_steps:
         log.say(f"{run.path} is finished: {step} steps; raise --train_steps to go on")

@@ -11,6 +11,16 @@ from problems.vocabulary import NUM_RESERVED, PAD, UNK
 from ut_keras import metrics
 
 LAST_WORD = "last_word/"  # how names of the last word's numbers begin
+POSITIONS = 8192  # of a batch at most, source and target with padding
+LOGITS = 2**27  # of a batch at most, in 0.5 GB
+
+
+def unknown_id(problem):
+    """Returns the id that stands for every word which the vocabulary of the targets does not know; `PAD`: none does.
+
+    To predict that is to know no word.
+    """
+    return UNK if getattr(problem.vocabularies["targets"], "reserved", NUM_RESERVED) > NUM_RESERVED else PAD
 
 
 class Measure:
@@ -19,6 +29,10 @@ class Measure:
     Args:
         model: the model.
         problem: its `Problem`.
+
+    Attributes:
+        positions: most positions of a batch to be measured (source and target, with padding), which bounds its memory:
+            fewer where the vocabulary is large. One example may have more.
 
     Call arguments:
         batch: {"targets": [B, M]} and, where the problem has them, "inputs" [B, L] or [B, S, W], int; other keys
@@ -36,8 +50,7 @@ class Measure:
         signature = {"targets": tf.TensorSpec([None, None], tf.int32)}
         if features.input_vocabulary_size:
             signature["inputs"] = tf.TensorSpec([None] * (3 if features.words_per_sentence else 2), tf.int32)
-        # A word that the vocabulary does not know is shown as an id of its own: to predict that is to know no word.
-        unknown = UNK if getattr(problem.vocabularies["targets"], "reserved", NUM_RESERVED) > NUM_RESERVED else PAD
+        unknown = unknown_id(problem)
         last = features.target == "sequence" and problem.scored == "last"
 
         @tf.function(input_signature=[signature, tf.TensorSpec([None], tf.int32)])
@@ -55,7 +68,12 @@ class Measure:
             return numbers
 
         self._names = tuple(signature)
+        self._classes = features.target_vocabulary_size
         self.compiled = measure
+
+    @property
+    def positions(self):
+        return max(1, min(POSITIONS, LOGITS // self._classes))
 
     def __call__(self, batch, alternatives=None):
         if alternatives is None:

@@ -1,6 +1,8 @@
-"""Importing TensorFlow without the lines that its C++ side writes before any setting can stop it."""
+"""TensorFlow without the lines that its C++ side writes before any setting can stop it."""
 
+import contextlib
 import os
+import sys
 import tempfile
 
 
@@ -9,19 +11,29 @@ def import_tensorflow():
 
     Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see it all. If the import fails, everything is shown.
     """
+    with silence():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def silence():
+    """Drops what is written to the standard error of the process, by C++ too; if it fails inside, all is shown."""
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") in ("0", "1"):
+        yield
         return
     with tempfile.TemporaryFile() as held:
+        sys.stderr.flush()
         stderr = os.dup(2)
         os.dup2(held.fileno(), 2)
         try:
-            import tensorflow as tf
-
-            tf.config.list_physical_devices()
+            yield
         except BaseException:
             held.seek(0)
             os.write(stderr, held.read())
             raise
         finally:
+            sys.stderr.flush()
             os.dup2(stderr, 2)
             os.close(stderr)

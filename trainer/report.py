@@ -50,7 +50,7 @@ def final_report(loaded, evaluator=None, split=None, out=None):
             loaded,
             [example["inputs"] for example in chosen],
             with_ponder=pondering,
-            limits=[len(example["targets"]) for example in chosen],
+            limits=[1 if problem.scored == "last" else len(example["targets"]) for example in chosen],
         )
     shown = "\n".join(_shown(problem, *pair) for pair in zip(chosen, answers, strict=True))
     textio.write_text(run_dir / "decodes.txt", shown)
@@ -113,11 +113,11 @@ def tokens(vocabulary, ids):
 
 
 def _shown(problem, example, answer):
-    """Returns the lines of one example. Free text that goes on otherwise is not wrong, only other."""
+    """Returns the lines of one example. Another continuation or translation is not wrong, only other."""
     right = problem.decode_target(example["targets"])
     text = problem.decode_input(example["inputs"])
     continues = not problem.features.input_vocabulary_size
-    judged = not continues or problem.scored == "last"
+    judged = not problem.decodes_all and (not continues or problem.scored == "last")
     mark = "  (wrong)" if judged and answer.text != right else ""
     labels = ("prompt", "goes on", "true") if continues else ("input", "answer", "right")
     width = max(map(len, labels)) + 2

@@ -40,12 +40,12 @@ class RunDir:
     @staticmethod
     def exists(path):
         """Returns whether `path` holds a run that `open` can open."""
-        return (pathlib.Path(path) / "run.json").is_file()
+        return (pathlib.Path(path).expanduser() / "run.json").is_file()
 
     @classmethod
     def open(cls, path):
         """Opens the run in `path`; UserError when there is none or a file of it is damaged."""
-        path = pathlib.Path(path)
+        path = pathlib.Path(path).expanduser()
         if not path.is_dir():
             raise UserError(f"there is no run directory {path}")
         if not cls.exists(path):

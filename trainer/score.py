@@ -13,8 +13,6 @@ from trainer.decode import encode_line, pad
 from trainer.progress import Progress
 from ut_keras.errors import UserError
 
-TOKENS = 8192  # positions of a batch, source and target with padding
-
 
 def score(problem, load, score_file):
     """The `score` command: prints the natural logarithm of the probability of each line's target.
@@ -85,7 +83,7 @@ def score_ids(loaded, pairs, doing=None):
     """
     scores, tokens = np.zeros(len(pairs)), np.zeros(len(pairs))
     done = 0
-    for rows in _batches(pairs):
+    for rows in _batches(pairs, loaded.measure.positions):
         batch = {"targets": pad([pairs[row][1] for row in rows])}
         if pairs[rows[0]][0] is not None:
             batch["inputs"] = pad([pairs[row][0] for row in rows])
@@ -98,13 +96,13 @@ def score_ids(loaded, pairs, doing=None):
     return scores, tokens
 
 
-def _batches(pairs):
-    """Yields lists of indices, the shortest pairs first; a batch has `TOKENS` positions at most, or one pair."""
+def _batches(pairs, positions):
+    """Yields lists of indices, the shortest pairs first; a batch has so many positions at most, or one pair."""
     sizes = [(len(target), 0 if source is None else len(source)) for source, target in pairs]
     batch, widest = [], (0, 0)
     for index in sorted(range(len(pairs)), key=lambda index: (sum(sizes[index]), index)):
         wider = tuple(max(pair) for pair in zip(widest, sizes[index], strict=True))
-        if batch and (len(batch) + 1) * sum(wider) > TOKENS:
+        if batch and (len(batch) + 1) * sum(wider) > positions:
             yield batch
             batch, wider = [], sizes[index]
         batch.append(index)

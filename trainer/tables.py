@@ -38,7 +38,7 @@ def number(value):
 def evaluation_line(step, values):
     """Returns one line of an evaluation's values: accuracies and perplexity, and how many examples they are of."""
     shown = [
-        f"{name} {values[f'dev/{name}']:.4f}"
+        f"{name} {number(values[f'dev/{name}'])}"
         for name in (
             *("teacher_forced/accuracy", "teacher_forced/sequence_accuracy", "teacher_forced/perplexity"),
             *("accuracy", "perplexity", "last_word/accuracy", "last_word/perplexity", "preference/accuracy"),

@@ -11,7 +11,7 @@ import sys
 
 import tensorflow as tf
 
-from trainer.checkpoints import DAMAGED, SUFFIX, find_checkpoint, first_line, model_variables
+from trainer.checkpoints import DAMAGED, SUFFIX, checkpoint_at, find_checkpoint, first_line, model_variables
 from trainer.run_dir import RunDir
 from ut_keras.errors import UserError
 
@@ -19,17 +19,19 @@ _SHOWN = 8  # names in a message
 _NAME = re.compile(r"model/\d+")
 
 
-def warm_start(model, source):
+def warm_start(model, source, problem=None):
     """Gives `model` the weights that fit, and says on standard error how many they were and which did not fit.
 
     Args:
         model: a built model.
         source: the directory of a run (its best weights are taken), or the path of a checkpoint.
+        problem: the `Problem` of the model; where `source` is a run, it is said which of its vocabularies only has
+            the size of one there.
 
     Raises:
         UserError: no weight fits, or there is no such checkpoint, or it is damaged.
     """
-    path = find_checkpoint(RunDir.open(source), "best") if RunDir.exists(source) else find_checkpoint(None, source)
+    path = find_checkpoint(RunDir.open(source), "best") if RunDir.exists(source) else checkpoint_at(source)
     try:
         reader = tf.train.load_checkpoint(path)
         saved = {name: shape for name, shape in reader.get_variable_to_shape_map().items() if name.endswith(SUFFIX)}
@@ -67,6 +69,21 @@ def warm_start(model, source):
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             print(f"  {len(names)} {what}: {'; '.join(names[:_SHOWN])}{more}", file=sys.stderr, flush=True)
+    if problem is not None and RunDir.exists(source):
+        _warn_of_other_ids(problem.vocabularies, RunDir.open(source).problem.vocabularies)
+
+
+def _warn_of_other_ids(ours, theirs):
+    """Says which of our vocabularies gives the ids of a table of equal size another meaning than it had there."""
+    theirs = [vocabulary for vocabulary in theirs.values() if vocabulary is not None]
+    for feature, vocabulary in ours.items():
+        if vocabulary is not None and vocabulary not in theirs and vocabulary.size in [other.size for other in theirs]:
+            print(
+                f"warning: the vocabulary of the {feature} is another one than there, of the same size: "
+                "the rows of its table come from other entries",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _plain(name):

@@ -91,7 +91,7 @@ def test_field_that_does_not_fit_is_named(folder, column, value, message):
             f"^{NAME}: line 2: 2 columns, and the header has 18",
         ),
         (agreement_samples.tsv_bytes(agreement_samples.rows()[:2], compressed=False), "has 2 dependencies"),
-        (agreement_samples.tsv_bytes(agreement_samples.rows())[:500], "broken gzip file"),
+        (agreement_samples.tsv_bytes(agreement_samples.rows())[:500], f"{NAME} is broken"),
     ],
 )
 def test_file_that_is_not_of_the_layout_is_refused(tmp_path, data, message):

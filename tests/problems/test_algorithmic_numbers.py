@@ -72,7 +72,7 @@ def test_examples_and_sizes_of_tensor2tensor(name):
         if "Multiplication" in name:
             text = "".join("*" if symbol == task.base else str(symbol) for symbol in example["inputs"])
             assert example["targets"] == product(example["inputs"], task.base)
-            assert task._product(text.encode()) == "".join(map(str, example["targets"])).encode()
+            assert task._product(*text.encode().split(b"*")) == "".join(map(str, example["targets"])).encode()
         else:
             assert example["targets"] == answer(task.kind, example["inputs"])
 
@@ -113,6 +113,17 @@ def test_sort_may_repeat_a_number():
     rows = [source.split() for source, _ in task.split("train")]
     assert any(len(set(row)) < len(row) for row in rows)
     assert {len(row) for row in rows} == set(range(1, 11))
+
+
+def test_product_of_numbers_that_are_longer_than_pythons_own_limit():
+    task = Task(kind="multiplication", base=10, train_length=40, long_length=400, sizes=SIZES, seed=0)
+    ((source, target),) = task.exact(10_001, 1, seed=0)
+    first, second = (np.frombuffer(number, np.uint8).astype(int) - 48 for number in source.split(b"*"))
+    answer = np.frombuffer(target, np.uint8).astype(int) - 48
+    # The remainder by 9 of a number is that of the sum of its digits; by 11, with alternating signs.
+    assert (first.sum() * second.sum() - answer.sum()) % 9 == 0
+    signed = [(digits * (-1) ** np.arange(len(digits))).sum() for digits in (first, second, answer)]
+    assert (signed[0] * signed[1] - signed[2]) % 11 == 0
 
 
 @pytest.mark.parametrize(("base", "alpha", "first"), [(8_000, 1.3, 0.2698), (32_000, 1.05, 0.1153)])

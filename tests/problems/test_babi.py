@@ -1,5 +1,7 @@
 """The bAbI problems: encoding, vocabulary, splits, text form, manual folders."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -125,7 +127,8 @@ def test_other_share_of_dev_is_another_dataset(data_dir, task1):
 
 
 def test_download_that_fails_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(babi_files, "URL", "http://localhost:9/tasks_1-20_v1-2.tar.gz")
+    official = dataclasses.replace(babi_files.OFFICIAL, url="http://localhost:9/tasks_1-20_v1-2.tar.gz")
+    monkeypatch.setattr(babi_files, "OFFICIAL", official)
     with pytest.raises(UserError) as error:
         problems.get("babi_qa_sentence_task1_10k").prepare(tmp_path / "data")
     assert "\n" not in str(error.value)

@@ -107,7 +107,7 @@ def test_folder_of_another_size_is_not_taken(tmp_path):
 
 
 def test_missing_folder_and_empty_folder_say_what_to_put_where(tmp_path):
-    with pytest.raises(UserError, match=r"--manual_dir .*none does not exist; put tasks_1-20_v1-2\.tar\.gz from http"):
+    with pytest.raises(UserError, match=r"--manual_dir=.*none does not exist; put tasks_1-20_v1-2\.tar\.gz from http"):
         babi_files.find(tmp_path / "none", "10k", [1])
     with pytest.raises(UserError, match=r"has no bAbI files of en-10k; put tasks_1-20_v1-2\.tar\.gz from http"):
         babi_files.find(tmp_path, "10k", [1])

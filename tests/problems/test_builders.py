@@ -1,5 +1,6 @@
 """Preparing with tensorflow-datasets: atomic, quiet, into the right place."""
 
+import dataclasses
 import functools
 import http.server
 import os
@@ -28,7 +29,8 @@ def served(tmp_path, monkeypatch):
 
     server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(babi_files, "URL", f"http://localhost:{server.server_port}/{babi_files.OFFICIAL}")
+    url = f"http://localhost:{server.server_port}/{babi_files.OFFICIAL.file}"
+    monkeypatch.setattr(babi_files, "OFFICIAL", dataclasses.replace(babi_files.OFFICIAL, url=url))
     yield folder
     server.shutdown()
     server.server_close()
@@ -39,14 +41,14 @@ def _prepare(tmp_path):
 
 
 def test_download_gives_the_problem(served, tmp_path):
-    tar(served / babi_files.OFFICIAL, {TRAIN: TEXT, TEST: TEXT})
+    tar(served / babi_files.OFFICIAL.file, {TRAIN: TEXT, TEST: TEXT})
     problem = _prepare(tmp_path)
     assert [len(problem.split(name)) for name in problem.splits] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("fault", ["page", "cut"])
 def test_download_that_is_no_whole_tar_is_not_kept(served, tmp_path, fault):
-    path = tar(served / babi_files.OFFICIAL, {TRAIN: TEXT * 100, TEST: TEXT})
+    path = tar(served / babi_files.OFFICIAL.file, {TRAIN: TEXT * 100, TEST: TEXT})
     path.write_bytes(b"<html>Sorry</html>" if fault == "page" else path.read_bytes()[:150])
     with pytest.raises(UserError, match=r"cannot download http.*not a whole archive.*--manual_dir") as error:
         _prepare(tmp_path)

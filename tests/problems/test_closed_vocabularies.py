@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.closed_graph import decoder, encoder
 from problems.closed_vocabularies import CharacterVocabulary, NumberVocabulary
+from problems.text_graph import decoder, encoder
 from problems.vocabulary import BLANKS, SymbolVocabulary, Vocabulary
 from ut_keras.errors import UserError
 

@@ -149,6 +149,8 @@ def test_changed_own_text_is_never_taken_for_the_old_one_and_a_run_keeps_its_own
     own.write_text(lambada_samples.PLAIN * 2)
     second = problems.get("lambada_lm", **arguments).prepare(tmp_path / "data", folder)
     assert len(second.split("train")) > len(first.split("train"))
+    with pytest.raises(UserError, match="are not those of the run"):
+        problems.load(tmp_path).prepare(tmp_path / "data")
     own.unlink()
     loaded = problems.load(tmp_path).prepare(tmp_path / "data")
     assert loaded.fingerprint == first.fingerprint

@@ -131,6 +131,29 @@ def test_bad_argument_is_refused(kind, arguments, message):
         problems.get(f"learning_to_execute_{kind}", **arguments)
 
 
+def test_split_of_no_examples_is_not_there(tmp_path):
+    problem = problems.get("learning_to_execute_copy", **{**SMALL, "test_size": 0}).prepare(tmp_path)
+    assert problem.available == ("train", "dev", "hardest") and problem.final_split == "dev"
+    with pytest.raises(UserError, match="no split 'test': argument test_size=0 leaves no examples"):
+        problem.split("test")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("5\t2\tprint(" + "(" * 49 + "9" * 100 + f"*{'9' * 100})" * 49 + ")\t1", "line 2: .* more than 100 digits"),
+        ("5" * 5000 + "\t2\tprint(1)\t1", "line 2: not a length"),
+        ("", "holds no program"),
+    ],
+)
+def test_hostile_file_of_the_authors_is_refused_before_anything_is_made(tmp_path, row, message):
+    text = f"length\tnesting\tprogram\ttarget\n{row}" + "\n" * bool(row)
+    (tmp_path / "lte_author_generator_kind0.tsv").write_text(text)
+    with pytest.raises(UserError, match=f"^learning_to_execute_program: .*{message}"):
+        problems.get("learning_to_execute_program", **SMALL).prepare(tmp_path / "data", tmp_path)
+    assert not (tmp_path / "data").exists()
+
+
 def test_exact_lengths_belong_to_memory():
     split = problems.get("learning_to_execute_double").exact_length_split(60, 5, seed=1)
     assert split.inputs.lengths.tolist() == [61] * 5

@@ -112,6 +112,11 @@ FAULTS = {
         r"has val\.de\.gz and valid",
     ),
     "no target": ("parallel_text", {"train.de": None}, r"has no train\.de; it needs"),
+    "names of two kinds": (
+        "parallel_text",
+        {"dev.de": None, "val.de": "die Katze\n"},
+        r"has dev\.en and val\.de; keep one of them",
+    ),
     "two names": ("text_lm", {"valid.txt": "other\n"}, r"has dev\.txt and valid\.txt; keep one of them"),
 }
 
@@ -151,7 +156,7 @@ def test_arguments_are_checked():
 
 
 def test_too_small_vocabulary_is_an_error(tmp_path):
-    with pytest.raises(UserError, match="text_lm: vocabulary_size=3 leaves no word"):
+    with pytest.raises(UserError, match="text_lm: vocabulary_size=3 is too small: words take 4 or more"):
         prepare(tmp_path, vocabulary="words", vocabulary_size=3)
     with pytest.raises(UserError, match="text_lm: vocabulary_size=200 is too small"):
         prepare(tmp_path, vocabulary_size=200)

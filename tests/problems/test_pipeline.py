@@ -92,6 +92,13 @@ def test_longer_examples_are_dropped_and_counted():
     assert _indices(_epoch(plan)) == [0, 3]
 
 
+def test_story_is_not_cut_as_its_question_would_go(task1):
+    split = task1.split("train")
+    plan = BatchPlan(split.lengths, batch_size=4, fixed=True, max_length=5, long="cut")
+    with pytest.raises(UsageError, match="long_examples=cut would cut off the question"):
+        training_batches(split, plan)
+
+
 def test_padded_lengths_are_the_longest_of_the_bucket():
     assert BatchPlan([(3, 1), (5, 1), (20, 1)], 100).shapes == [(16, 5, 1), (4, 20, 1)]
 

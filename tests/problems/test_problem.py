@@ -68,6 +68,7 @@ def test_unknown_name_gives_near_ones():
         ({"train_size": 2.0}, "argument train_size=2.0 is not an integer"),
         ({"train_size": True}, "argument train_size=True is not an integer"),
         ({"seed": -1}, "argument seed=-1 is not an integer from 0"),
+        ({"dev_size": "9" * 30}, "argument dev_size=9+ is not an integer from 0 to 2147483647"),
         ({"train_size": 0}, "argument train_size=0 leaves no examples"),
     ],
 )

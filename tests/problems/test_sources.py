@@ -59,6 +59,24 @@ def test_packed_member_is_unpacked(tmp_path, opener):
         broken.read("train.en")
 
 
+@pytest.mark.parametrize("fault", ["crc", "encrypted"])
+def test_broken_member_of_a_zip_file_is_named(tmp_path, fault):
+    path = _write(tmp_path / "set.zip", FILES)
+    data = bytearray(path.read_bytes().replace(b"one", b"two", 1))
+    if fault == "encrypted":
+        for sign, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            data[data.index(sign) + flags] |= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(UserError, match="set.zip: top/data/train.en is broken: "):
+        Source(path).read("train.en")
+
+
+def test_file_that_is_read_line_by_line_is_the_one_of_the_digest(tmp_path):
+    source = Source(_folder(tmp_path / "a", {"a_old/list.tsv": b"old\n", "list.tsv.xz": lzma.compress(b"new\n")}))
+    assert list(source.each_line("list.tsv")) == ["new"]
+    assert source.digest(["list.tsv"]) == Source(_folder(tmp_path / "b", {"list.tsv": b"new\n"})).digest(["list.tsv"])
+
+
 def test_digest_is_of_the_content_and_not_of_its_packing(tmp_path):
     plain = Source(_folder(tmp_path / "a", FILES)).digest(OFFICIAL.members)
     packed = {f"{name}.gz": gzip.compress(data) for name, data in FILES.items()}

@@ -40,10 +40,10 @@ def model(data_dir, manual):
 
 @pytest.fixture
 def offline(monkeypatch):
-    def refuse(url):
-        raise UserError(f"cannot download {url} (no network)")
+    def refuse(official):
+        raise UserError(f"cannot download {official.url} (no network)")
 
-    monkeypatch.setattr(builders, "require_url", refuse)
+    monkeypatch.setattr(builders, "require", refuse)
 
 
 def _texts(problem, name):
@@ -210,7 +210,7 @@ def test_run_may_get_more_evaluation_data_but_no_other_training_data(model, manu
     # Both stay without --manual_dir.
     assert problems.load(tmp_path).prepare(tmp_path / "data").available == more.splits
     agreement_samples.write_tsv(folder, agreement_samples.rows()[:100])
-    with pytest.raises(UserError, match="are not those of the run: train differs"):
+    with pytest.raises(UserError, match="is another than the one of the run"):
         problems.load(tmp_path).prepare(tmp_path / "data2", folder)
 
 

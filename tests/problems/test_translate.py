@@ -8,7 +8,7 @@ import pytest
 import sacrebleu
 
 import problems
-from ut_keras.errors import UserError
+from ut_keras.errors import UsageError, UserError
 
 PAIRS = [(f"a {thing} in the {place} .", f"ein {thing} im {place} .") for thing in "abcdef" for place in "uvwxyz"]
 MULTI30K = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
@@ -95,20 +95,60 @@ def test_wmt_is_read_from_the_catalogue_of_tensorflow_datasets(tmp_path, monkeyp
             split: iter((i, {"en": e, "de": d}) for i, (e, d) in enumerate(pairs)) for split, pairs in rows.items()
         },
     )
-    monkeypatch.setattr("problems.builders.require_url", lambda url: None)
+    monkeypatch.setattr("problems.builders.require", lambda official: None)
     problem = problems.get("translate_ende_wmt32k", **SMALL).prepare(tmp_path)
     assert {split: len(problem.split(split)) for split in problem.available} == {"train": 72, "dev": 5, "test": 3}
     assert _first(problem, "test") in PAIRS[:3]
 
 
 def test_wmt_that_cannot_be_downloaded_says_what_to_do(tmp_path, monkeypatch):
-    def refuse(url):
+    def refuse(official):
         raise UserError("cannot download it; name its folder with --manual_dir")
 
-    monkeypatch.setattr("problems.builders.require_url", refuse)
+    monkeypatch.setattr("problems.builders.require", refuse)
     with pytest.raises(UserError, match="--manual_dir"):
         problems.get("translate_ende_wmt32k").prepare(tmp_path)
     assert not any(tmp_path.glob("wmt*/*/*"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train.en": b""}, "train.en is empty"),
+        ({"train.de": b"\n \n"}, "train.de has blank lines alone"),
+        ({"val.de": None}, "has no val.de"),
+        ({"test_2016_flickr.de": b"eins\n"}, "has no test_2016_flickr.en"),
+    ],
+)
+def test_half_of_the_files_is_refused_and_leaves_nothing(tmp_path, change, message):
+    files = {f"{name}.{language}": b"one\n" for name in ("train", "val") for language in ("en", "de")} | change
+    (tmp_path / "by_hand").mkdir()
+    for name, content in files.items():
+        if content is not None:
+            (tmp_path / "by_hand" / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        problems.get("translate_multi30k_ende").prepare(tmp_path / "data", tmp_path / "by_hand")
+    assert not (tmp_path / "data").exists()
+
+
+def test_run_refuses_other_training_files_and_takes_test_files_that_come_later(tmp_path):
+    folder = _own(tmp_path / "by_hand", ("train", "val"))
+    problem = problems.get("translate_multi30k_ende", **SMALL).prepare(tmp_path / "data", folder)
+    problem.save(tmp_path)
+    _own(folder, ("test_2016_flickr",))
+    later = problems.load(tmp_path).prepare(tmp_path / "data", folder)
+    assert later.available == ("train", "dev", "test") and later.fingerprint == problem.fingerprint
+    _own(folder, ("train",), PAIRS[::-1])
+    with pytest.raises(UserError, match="of the run"):
+        problems.load(tmp_path).prepare(tmp_path / "data", folder)
+    # Where the folder is gone the run goes on with its own data.
+    gone = problems.load(tmp_path).prepare(tmp_path / "data", tmp_path / "nowhere")
+    assert gone.fingerprint == problem.fingerprint
+
+
+def test_one_file_is_no_pair():
+    with pytest.raises(UsageError, match="source and target are both 'en'"):
+        problems.get("parallel_text", source="en", target="en")
 
 
 def test_scores_are_sacrebleus_on_the_texts_as_they_are(tmp_path):

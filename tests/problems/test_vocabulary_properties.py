@@ -170,6 +170,8 @@ def test_labels_with_blanks_are_entries_and_come_back(entries, data):
 @example(lines=["\u2581\u2581", "\0", "\n"], text="\u2581\0\n")
 @example(lines=["a\nb c"], text="a\nb c")
 @example(lines=[], text="")
+@example(lines=["<pad>"], text=" ")
+@example(lines=["\u2585 a" * 3], text="\u2585")
 @example(lines=["\U0001f469\u200d\U0001f4bb" * 40], text="\U0001f469")
 def test_subwords_trained_on_any_text_are_lossless_or_one_clear_error(lines, text):
     try:

@@ -233,3 +233,16 @@ def test_a_damaged_record_of_the_best_is_named(run):
     (run.path / "best.json").write_text("{")
     with pytest.raises(UserError, match="best.json is damaged"):
         saved.save_best(2, {"dev/accuracy": 0.6})
+
+
+@pytest.mark.parametrize("selection", ["accuracy", "loss"])
+def test_what_is_not_a_number_is_never_better(run, selection):
+    def evaluation(value):
+        return {"dev/accuracy": value, "dev/log_perplexity": value}
+
+    model, optimizer, _ = build(run)
+    saved = Checkpoints(run, model, optimizer, selection=selection)
+    assert saved.save_best(1, evaluation(float("nan")))
+    assert saved.save_best(2, evaluation(0.5))
+    assert not saved.save_best(3, evaluation(float("nan")))
+    assert json.loads((run.path / "best.json").read_text())["step"] == 2

@@ -1,14 +1,15 @@
 """The command line: names, values, exit codes, one line of error, and no TensorFlow before it is needed."""
 
 import pathlib
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
 import trainer
-from trainer import flags
+from trainer import cli, flags
+from ut_keras.errors import UserError
 
 ROOT = pathlib.Path(__file__).parents[2]
 BABI = "--problem=babi_qa_sentence_task1_1k"
@@ -96,14 +97,17 @@ def test_names_and_flags_are_checked_without_tensorflow():
 
 @pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("ls", 0), ("--wrong", 2)])
 def test_the_program_answers_within_a_second(argument, code):
-    times = []
-    for _ in range(3):  # the machine may be busy: the best of three counts
-        start = time.monotonic()
-        command = [sys.executable, "-m", "trainer", argument]
-        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-        times.append(time.monotonic() - start)
-        assert result.returncode == code, result.stderr
-    assert min(times) < 1.0
+    start = _seconds_of_children()
+    command = [sys.executable, "-m", "trainer", argument]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert result.returncode == code, result.stderr
+    assert _seconds_of_children() - start < 1.0
+
+
+def _seconds_of_children():
+    """Returns the processor time of all processes that have been waited for: the clock also counts a busy machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def test_version(capsys):
@@ -222,3 +226,12 @@ def test_a_fault_in_user_code_is_one_line_that_names_the_place(code, message, tm
     assert err.count("\n") == 1
     assert message in err
     assert "__init__.py, line 2)" in err
+
+
+def test_blanks_in_a_name_stay_in_the_message(monkeypatch, capsys):
+    def refuse(argv):
+        raise UserError("no class 'has  man';\n  near names: has  men")
+
+    monkeypatch.setattr(cli, "_run", refuse)
+    assert cli.main([]) == 1
+    assert capsys.readouterr().err == "trainer: error: no class 'has  man'; near names: has  men\n"

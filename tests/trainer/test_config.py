@@ -143,3 +143,23 @@ def test_a_directory_that_cannot_be_made_is_refused_before_the_work(tiny_dir, tm
 def test_a_change_without_effect_is_said(resolve, change, idle, capsys):
     resolve(f"--hparams={change}")
     assert capsys.readouterr().err == f"warning: {idle}\n"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "run/checkpoints/ckpt-3", "."])
+def test_a_warm_start_from_nothing_is_refused_at_once(resolve, tmp_path, name):
+    with pytest.raises(UserError, match="--warm_start_from=.*: there is no run directory and no checkpoint"):
+        resolve(f"--warm_start_from={tmp_path / name}")
+
+
+def test_a_warm_start_is_from_a_run_or_checkpoints(resolve, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for place in ("run", "checkpoints"):
+        (tmp_path / "old" / place).mkdir(parents=True)
+    for file in ("run/run.json", "checkpoints/checkpoint", "ckpt-3.index"):
+        (tmp_path / "old" / file).write_text("")
+    for name in (str(tmp_path / "old" / "run"), "~/old/run", "~/old/checkpoints", "~/old/ckpt-3", "~/old/ckpt-3.index"):
+        assert resolve(f"--warm_start_from={name}").warm_start_from == name
+
+
+def test_a_run_that_goes_on_does_not_need_what_it_was_started_from(resolve, started):
+    assert resolve("--seed=3", "--warm_start_from=nowhere").seed == 3

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.scripted import Copier, CopyDigits, Grouped, LastSentence, packed
 from trainer import evaluate as evaluation
+from trainer import measure
 from trainer.evaluate import Evaluator, evaluate, sample
 from trainer.loaded import Loaded
 
@@ -48,7 +49,7 @@ def test_ponder_time_is_over_real_positions(scores):
 
 @pytest.mark.parametrize("tokens", [1, 20])
 def test_no_score_depends_on_the_batch_size(scores, monkeypatch, tokens):
-    monkeypatch.setattr(evaluation, "TOKENS", tokens)
+    monkeypatch.setattr(measure, "POSITIONS", tokens)
     again = evaluate(Loaded(Copier(), CopyDigits()), "test")
     assert list(again) == list(scores)
     for key, value in scores.items():
@@ -108,7 +109,7 @@ def test_sums_of_many_batches_do_not_lose_precision(monkeypatch):
             wrong = {"inputs": first, "targets": second}
             return packed(name, [wrong] + [{"inputs": second, "targets": second}] * 3)
 
-    monkeypatch.setattr(evaluation, "TOKENS", 1)
+    monkeypatch.setattr(measure, "POSITIONS", 1)
     scores = Evaluator(Loaded(Lopsided(), Two())).evaluate(Two().split("x"), "x", free_running=False)
     assert scores["x/teacher_forced/log_perplexity"] == pytest.approx((1e4 + 6 * RIGHT) / 8, rel=1e-6)
     assert scores["x/teacher_forced/perplexity"] < math.inf
@@ -152,11 +153,33 @@ def test_a_long_decode_gives_signs_of_life(monkeypatch, capsys):
 
     def slow(*arguments, doing, **options):
         doing(3)
-        time.sleep(0.3)
+        deadline = time.monotonic() + 60
+        while "3 of 4 examples (" not in "".join(said) and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said.append(capsys.readouterr().err)
         return answer_ids(*arguments, **options)
 
-    answer_ids = evaluation.answer_ids
+    said, answer_ids = [], evaluation.answer_ids
     monkeypatch.setattr(evaluation, "answer_ids", slow)
     monkeypatch.setattr(progress.Progress.__init__, "__defaults__", (None, 0.1))
     evaluate(Loaded(Copier(), CopyDigits()), "test")
-    assert "... decoding test: 3 of 4 examples (" in capsys.readouterr().err
+    assert "... decoding test: 3 of 4 examples (" in "".join(said)
+
+
+def test_unknown_words_are_not_found_in_each_other():
+    class Open(CopyDigits):
+        """Its first digit stands for every unknown word."""
+
+        def __init__(self):
+            super().__init__()
+            self.vocabularies["targets"].reserved = 3
+
+        def split(self, name):
+            example = {"inputs": self.encode_input("5 0 0 7"), "targets": self.encode_input("5 0 0 7")}
+            return packed(name, [example])
+
+        def text_scores(self, outputs, references):
+            assert (outputs, references) == (["5 7"], ["5 0 0 7"])
+            return {"words": 2.0}
+
+    assert evaluate(Loaded(Copier(), Open()), "test")["test/free_running/words"] == 2.0

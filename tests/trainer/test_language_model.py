@@ -50,6 +50,11 @@ def test_the_report_is_of_dev_where_there_is_no_test_and_says_so(trained):
     assert (path / "ponder.png").is_file()
 
 
+def test_where_the_last_word_counts_one_word_is_shown(trained):
+    shown = [line.split()[2:] for line in trained[1].splitlines() if line.startswith("  goes on ")]
+    assert shown and all(len([word for word in words if word != "(wrong)"]) <= 1 for words in shown)
+
+
 def test_the_best_has_the_lowest_loss(trained):
     path = trained[0]
     evaluations = [line for line in RunDir.open(path).metrics() if "dev/count" in line]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.scripted import Copier, CopyDigits, LastSentence
-from trainer import score as scoring
+from trainer import measure
+from trainer.evaluate import Evaluator
 from trainer.loaded import Loaded
 from trainer.score import score
 from ut_keras.errors import UserError
@@ -33,7 +34,7 @@ def test_one_number_for_each_line_in_their_order_and_the_perplexity_of_all(copyi
 
 @pytest.mark.parametrize("tokens", [1, 15, 8192])
 def test_score_does_not_depend_on_batch_mates(copying, monkeypatch, tokens):
-    monkeypatch.setattr(scoring, "TOKENS", tokens)
+    monkeypatch.setattr(measure, "POSITIONS", tokens)
     np.testing.assert_allclose(copying.score(*zip(*PAIRS, strict=True)), SCORES, rtol=1e-6)
 
 
@@ -79,3 +80,20 @@ def test_lists_that_do_not_fit_are_refused(copying):
     with pytest.raises(UserError, match="a list of texts, not one"):
         copying.score(["1"], "1")
     assert copying.score([], []) == []
+
+
+def test_batches_are_small_where_the_vocabulary_is_large(copying, monkeypatch):
+    run, shapes = Loaded(Copier(), CopyDigits()), []
+
+    class Recorder(measure.Measure):
+        def __call__(self, batch, alternatives=None):
+            shapes.append((len(batch["targets"]), batch["inputs"].shape[1] + batch["targets"].shape[1]))
+            return super().__call__(batch, alternatives)
+
+    run.measure = Recorder(run.model, run.problem)
+    assert run.measure.positions == 8192
+    monkeypatch.setattr(measure, "LOGITS", 12 * 14)
+    assert run.measure.positions == 14
+    run.score(["1 2", "1", "3 4", "5 6"] * 2, ["1 2", "1", "3 4", "5 6"] * 2)
+    Evaluator(run).evaluate(CopyDigits().exact_length_split(2, 5, 0), "made", free_running=False)
+    assert len(shapes) > 4 and all(rows * width <= 14 for rows, width in shapes)

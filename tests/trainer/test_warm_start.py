@@ -1,9 +1,12 @@
 """Which weights of another model a warm start takes, and what it says of the others."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from problems.vocabulary import SymbolVocabulary
 from tests.trainer.saved_runs import algorithmic_run
 from trainer.checkpoints import model_variables
 from trainer.warm_start import warm_start
@@ -113,6 +116,17 @@ def test_nothing_that_fits_is_refused_and_changes_nothing(save):
     assert filled(model, 0.0) == len(model.trainable_variables)
 
 
-def test_a_place_without_checkpoint_is_refused(tmp_path):
-    with pytest.raises(UserError, match="there is no checkpoint"):
-        warm_start(build("universal_transformer", SEQUENCE), str(tmp_path / "nowhere"))
+@pytest.mark.parametrize("name", ["nowhere", "best", "last"])
+def test_a_place_without_checkpoint_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=f"there is no checkpoint {name}"):
+        warm_start(build("universal_transformer", SEQUENCE), name)
+
+
+@pytest.mark.parametrize(("symbols", "warns"), [("0123456789", False), ("abcdefghij", True), ("abc", False)])
+def test_a_table_of_other_entries_is_said_although_it_fits(symbols, warns, tmp_path, capsys):
+    model = algorithmic_run(tmp_path / "run")
+    problem = types.SimpleNamespace(vocabularies={"inputs": None, "targets": SymbolVocabulary(symbols)})
+    warm_start(model, str(tmp_path / "run"), problem)
+    warning = "warning: the vocabulary of the targets is another one than there, of the same size"
+    assert (warning in capsys.readouterr().err) == warns

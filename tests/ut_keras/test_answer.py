@@ -20,7 +20,7 @@ class Counter:
     def encode(self, x, max_steps=None):
         return {}
 
-    def decode(self, targets, memory, max_steps=None):
+    def decode(self, targets, memory, max_steps=None, last=False):
         before = tf.pad(targets, [[0, 0], [1, 0]])[:, :-1]
         return 3.0 * tf.one_hot(tf.where(before >= 6, 1, before + 1), 8)
 

@@ -48,6 +48,9 @@ def test_decoding_a_prefix_gives_the_logits_of_the_whole(kind, options):
         prefix[:, -1] = np.where(real, 8, 0)  # the id at the position that is to be predicted is not read
         logits = model.decode(tf.constant(prefix), memory).numpy()
         np.testing.assert_allclose(logits[real, -1], whole[real, length - 1], rtol=1e-4, atol=1e-5)
+        last = model.decode(tf.constant(prefix), memory, last=True).numpy()
+        assert last.shape[1] == 1
+        np.testing.assert_allclose(last[real, -1], logits[real, -1], rtol=1e-4, atol=1e-5)
 
 
 def test_tensor2tensors_mean_over_all_targets_is_not_causal():

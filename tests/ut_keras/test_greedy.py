@@ -22,7 +22,7 @@ class Chain(keras.Model):
     def encode(self, x, max_steps=None):
         return None
 
-    def decode(self, targets, memory, max_steps=None):
+    def decode(self, targets, memory, max_steps=None, last=False):
         return tf.gather(self.table, tf.pad(targets, [[0, 0], [1, 0]])[:, :-1])
 
 
@@ -90,6 +90,20 @@ def test_language_model_goes_on_from_a_prefix_of_each_row():
     np.testing.assert_allclose(log_probability, [0.0, 0.0, 0.0], atol=1e-5)
 
 
+def test_what_all_rows_are_given_is_not_searched_for():
+    class Counted(Chain):
+        calls = 0
+
+        def decode(self, targets, memory, max_steps=None, last=False):
+            self.calls += 1
+            return super().decode(targets, memory)
+
+    model = Counted(np.eye(_V)[[2, 0, 3, 4, 5, 1]] * 9)
+    ids, _ = greedy(model, {"targets": tf.constant([[3, 3, 3, 0], [2, 4, 1, 0], [4, 1, 4, 3]])}, 5)
+    np.testing.assert_array_equal(ids, [[3, 3, 3, 4, 5], [2, 4, 1, 0, 0], [4, 1, 4, 3, 4]])
+    assert model.calls == 2
+
+
 def test_prefix_longer_than_the_limit_comes_back_as_it_is():
     ids, log_probability = greedy(Chain(np.zeros([_V, _V])), {"targets": tf.constant([[4, 5, 3]])}, 2)
     np.testing.assert_array_equal(ids, [[4, 5, 3]])
@@ -104,7 +118,7 @@ def test_empty_batch_gives_an_empty_answer(width):
 
 def test_half_precision_logits_are_scored_in_float32():
     class Half(Copier):
-        def decode(self, targets, memory, max_steps=None):
+        def decode(self, targets, memory, max_steps=None, last=False):
             return tf.cast(super().decode(targets, memory), tf.float16)
 
     _, log_probability = greedy(Half(_V), {"inputs": tf.constant(INPUTS)}, 9)

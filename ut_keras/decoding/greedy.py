@@ -33,8 +33,8 @@ def greedy(model, x, max_length, max_steps=None, memory=None):
 
     Args:
         model: has `encode(x, max_steps) -> memory` and
-            `decode(targets [B, M], memory, max_steps) -> logits [B, M, V]`, where position i predicts
-            targets[i] from targets[<i].
+            `decode(targets [B, M], memory, max_steps, last) -> logits [B, M, V]`, where position i predicts
+            targets[i] from targets[<i]; with `last` [B, 1, V], the last position's, which is all that is looked at.
         x: {"inputs": [B, L] int}, and / or {"targets": [B, P] int}: a prefix per row (0 is padding
             behind it) that the result starts with; a language model takes `targets` alone.
         max_length: int, or [B] int: most ids of a row, prefix and end token included. A row of limit
@@ -66,7 +66,7 @@ def greedy(model, x, max_length, max_steps=None, memory=None):
         running = alive(ids, ended)
         # The id at the position to predict is not read; it must not be padding, which models leave out.
         unknown = tf.cast(running, tf.int32)[:, tf.newaxis]
-        logits = model.decode(tf.concat([ids, unknown], axis=1), memory, max_steps=max_steps)
+        logits = model.decode(tf.concat([ids, unknown], axis=1), memory, max_steps=max_steps, last=True)
         log_probabilities = tf.nn.log_softmax(tf.cast(logits[:, -1], tf.float32))
         best = tf.argmax(log_probabilities[:, 1:], axis=-1, output_type=tf.int32) + 1
         given = prefix[:, tf.shape(ids)[1]]
@@ -77,7 +77,11 @@ def greedy(model, x, max_length, max_steps=None, memory=None):
         ends = tf.logical_and(chosen == EOS, tf.shape(ids)[1] + 1 >= given_lengths)
         return tf.concat([ids, chosen[:, tf.newaxis]], axis=1), log_probability, tf.logical_or(ended, ends)
 
-    start = tf.zeros([batch, 0], tf.int32), tf.zeros([batch], tf.float32), tf.zeros([batch], tf.bool)
+    # What all rows are given needs no search.
+    shortest = tf.reduce_min(tf.concat([given_lengths, [longest]], axis=0))
+    begun = prefix[:, :shortest]
+    closed = tf.logical_and(given_lengths == shortest, tf.reduce_any(begun[:, -1:] == EOS, axis=1))
+    start = begun, tf.zeros([batch], tf.float32), closed
     shapes = tf.TensorShape([None, None]), tf.TensorShape([None]), tf.TensorShape([None])
     ids, log_probability, _ = tf.while_loop(condition, body, start, shape_invariants=shapes)
     return Greedy(ids, log_probability)

@@ -240,7 +240,7 @@ def universal_transformer_lambada_lm():
     """LAMBADA's language model on two cores: 4 fixed steps, 128/512/4, 16 passages a batch. No score measured here.
 
     --problem=lambada_lm --problem_args=vocabulary_size=10000 is what two cores carry: the softmax is most of the cost,
-    and with all 60,000 words a step takes about four times as long and scoring 6 GB of memory.
+    and with all 60,000 words a step takes about four times as long and scoring 2 GB of memory.
     """
     return change(
         _cpu_recipe(universal_transformer_tiny()),

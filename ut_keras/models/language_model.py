@@ -83,10 +83,13 @@ class UniversalTransformerLM(SequenceModel):
         """Returns {}: there is no memory."""
         return {}
 
-    def decode(self, targets, memory=None, max_steps=None):
-        """Returns logits [B, M, V] for targets [B, M]; the id at a position that is to be predicted is not read."""
+    def decode(self, targets, memory=None, max_steps=None, last=False):
+        """Returns logits [B, M, V] for targets [B, M], or with `last` [B, 1, V], those of the last position.
+
+        The id at a position that is to be predicted is not read.
+        """
         states, _, _ = self.decoder(targets, embedding=self.embedding, max_steps=max_steps)
-        return self.softmax.logits(states)
+        return self.softmax.logits(states[:, -1:] if last else states)
 
     def call(self, features, training=None, return_ponder=False, max_steps=None, seed=None):
         logits, ponder, _ = self.run(features, max_steps, self._begin(training, seed))

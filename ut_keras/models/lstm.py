@@ -120,7 +120,7 @@ class LSTMSeq2Seq(SequenceModel):
             last.append(list(state))
         return {"states": last, "outputs": states, "mask": mask} if self.attention else {"states": last}
 
-    def decode(self, targets, memory, max_steps=None, seed=None):
+    def decode(self, targets, memory, max_steps=None, seed=None, last=False):
         """Returns logits [B, M, V]; position i predicts targets[i] from the targets before it.
 
         Args:
@@ -128,11 +128,13 @@ class LSTMSeq2Seq(SequenceModel):
             memory: what `encode` returned.
             max_steps: None, as in `encode`.
             seed: [2] int32 for dropout, or None.
+            last: return the logits of the last position alone, [B, 1, V].
         """
         states = tf.pad(self.target_embedding(targets), [[0, 0], [1, 0], [0, 0]])[:, :-1]
         seed = fold_seed(seed, -1)
         for index, (layer, state) in enumerate(zip(self.decoder, memory["states"], strict=True)):
             states, *_ = layer(dropout(states, self.dropout, fold_seed(seed, index)), initial_state=list(state))
+        states = states[:, -1:] if last else states
         if self.attention is not None:
             states = self.attention(states, memory["outputs"], memory["mask"])
         return self.softmax.logits(dropout(states, self.dropout, fold_seed(seed, -1)))

@@ -121,10 +121,13 @@ class UniversalTransformer(SequenceModel):
         """Returns the memory of the inputs, a dictionary of tensors with the batch leading."""
         return self.encoder(features["inputs"], embedding=self.input_embedding, max_steps=max_steps)[0]
 
-    def decode(self, targets, memory, max_steps=None):
-        """Returns logits [B, M, V] for targets [B, M]; the id at a position that is to be predicted is not read."""
+    def decode(self, targets, memory, max_steps=None, last=False):
+        """Returns logits [B, M, V] for targets [B, M], or with `last` [B, 1, V], those of the last position.
+
+        The id at a position that is to be predicted is not read.
+        """
         states, _, _ = self.decoder(targets, embedding=self.target_embedding, memory=memory, max_steps=max_steps)
-        return self.softmax.logits(states)
+        return self.softmax.logits(states[:, -1:] if last else states)
 
     def call(self, features, training=None, return_ponder=False, max_steps=None, seed=None):
         logits, ponder, _ = self.run(features, max_steps, self._begin(training, seed))
