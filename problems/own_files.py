@@ -16,21 +16,23 @@ _SUFFIXES = ("", ".gz")
 _REQUIRED = ("train", "dev")
 
 
-def find(task, manual_dir, endings):
+def find(task, manual_dir, endings, hint=""):
     """Returns {split: [path of each ending]} of the splits whose files are there.
 
     Args:
         task: name for messages.
         manual_dir: the folder, or None.
         endings: ("en", "de") for pairs, ("txt",) for lines.
+        hint: what else to try where a file is missing.
 
     Raises:
         UserError: no folder is given, a file of train or dev is missing, a split has not all of its files, or more
             than one file could be meant.
     """
-    example = ", ".join(f"{split}.{ending}" for split in _NAMES for ending in endings)
+    example = ", ".join(f"{split}.{ending}" for split in _REQUIRED for ending in endings)
+    example += f" (and test.{endings[0]}{', ...' if endings[1:] else ''}, if you like)"
     if manual_dir is None:
-        raise UserError(f"{task} reads your own files: name their folder with --manual_dir ({example}; .gz accepted)")
+        raise UserError(f"{task} reads your own files: name their folder with --manual_dir: {example}; .gz accepted")
     folder = pathlib.Path(manual_dir).expanduser()
     if not folder.is_dir():
         raise UserError(f"{task}: --manual_dir={folder} is not a folder")
@@ -45,7 +47,7 @@ def find(task, manual_dir, endings):
             found[split] = paths
         elif split in _REQUIRED or len(missing) < len(endings):
             also = f" (or {', '.join(names[1:])})" if names[1:] else ""
-            raise UserError(f"{task}: --manual_dir={folder} has no {missing[0]}{also}; it needs {example}")
+            raise UserError(f"{task}: --manual_dir={folder} has no {missing[0]}{also}; it needs {example}{hint}")
     return found
 
 

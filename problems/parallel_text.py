@@ -30,7 +30,8 @@ class ParallelText(TextPairs):
         from problems import builders
 
         endings = self.args["source"], self.args["target"]
-        files = own_files.find(self.name, manual_dir, endings)
+        hint = "; --problem_args=source=en,target=de names the endings" if endings == ("source", "target") else ""
+        files = own_files.find(self.name, manual_dir, endings, hint)
         name = f"pairs_{own_files.digest(files)}"
         if name in builders.prepared_config_names(builders.UtText, root):
             return self._prepare(root, name, {})

@@ -99,11 +99,11 @@ class Problem:
         self.fingerprint = fingerprint(self.vocabularies, self._trained_on(splits))
         self._refuse_other_data()
         sizes = ", ".join(f"{name} {len(split):,}" for name, split in splits.items())
-        _log(f"{self.name}: examples: {sizes} (data in {root})")
+        log(f"{self.name}: examples: {sizes} (data in {root})")
         for name, split in splits.items():
             for what, count in split.counts.items():
                 if count:
-                    _log(f"{self.name}: {name}: {what}: {count:,}")
+                    log(f"{self.name}: {name}: {what}: {count:,}")
         return self
 
     @property
@@ -345,5 +345,6 @@ def _typed(name, key, value, default):
     return value
 
 
-def _log(text):
+def log(text):
+    """Says something about the data, on standard error."""
     print(text, file=sys.stderr, flush=True)

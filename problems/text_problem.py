@@ -12,7 +12,7 @@ import numpy as np
 
 from problems import vocabulary_file
 from problems.packed import Packed, PackedSplit, Rows
-from problems.problem import Problem, with_end
+from problems.problem import Problem, log, with_end
 from problems.vocabulary import BLANKS, ByteVocabulary, OpenWordVocabulary, WordVocabulary, split_words
 from ut_keras.errors import UsageError, UserError
 
@@ -23,6 +23,7 @@ _KINDS = {
     "bytes": 0,
 }
 _AT_ONCE = 10_000
+_SHOWN = 20  # classes that are named
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which is no character
 _SAMPLE = 1_000_000  # training examples that a vocabulary is made from, evenly spaced
 
@@ -66,6 +67,15 @@ class TextProblem(Problem):
             raise UsageError(
                 f"{name}: vocabulary_size={size} is too small: {self.args['vocabulary']} take {least} or more"
             )
+
+    def prepare(self, data_dir=None, manual_dir=None):
+        """As `Problem.prepare`; says which classes there are."""
+        super().prepare(data_dir, manual_dir)
+        if self.target == "class":
+            labels = self.vocabularies["targets"].entries
+            shown = ", ".join(map(repr, labels[:_SHOWN])) + (", ..." if labels[_SHOWN:] else "")
+            log(f"{self.name}: {len(labels)} classes: {shown}")
+        return self
 
     def examples(self, split, manual_dir):
         """Yields the examples of a split: {"inputs": text, "targets": text}, the same ones at every call.

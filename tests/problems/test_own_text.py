@@ -85,7 +85,9 @@ def test_labels_are_whole_texts_and_come_back(tmp_path, capfd):
     assert problem.encode_target("very good").tolist() == [3]
     assert problem.text_decoder()([3, 2]).numpy().tolist() == [b"very good", b"bad"]
     assert problem.features.target == "class"
-    assert "train: examples with a blank input were left out: 3\n" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "train: examples with a blank input were left out: 3\n" in said
+    assert "text_class: 2 classes: 'bad', 'very good'\n" in said
 
 
 FAULTS = {
@@ -95,7 +97,7 @@ FAULTS = {
     "no label": ("text_class", {"train.tsv": "a\tx\nb\t\n"}, r"train\.tsv: line 2 has no label after the tab"),
     "new label": ("text_class", {"val.tsv": "\na\tvery  good\n"}, r"val\.tsv: line 2: the label 'very  good' does not"),
     "one label": ("text_class", {"train.tsv": "a\tx\nb\tx\n"}, "all examples of train have the label 'x'"),
-    "no train": ("text_lm", {"train.txt": None}, r"has no train\.txt; it needs train\.txt, dev\.txt, test\.txt"),
+    "no train": ("text_lm", {"train.txt": None}, r"has no train\.txt; it needs train\.txt, dev\.txt \(and test\.txt"),
     "no dev": ("text_lm", {"dev.txt": None}, r"has no dev\.txt \(or val, valid\)"),
     "empty": ("text_lm", {"test.txt": ""}, r"test\.txt is empty"),
     "mark alone": ("text_lm", {"train.txt": "\ufeff"}, r"train\.txt is empty"),
@@ -142,9 +144,7 @@ def test_false_gzip_file_is_named(tmp_path):
 
 
 def test_folder_has_to_be_named(tmp_path):
-    with pytest.raises(
-        UserError, match=r"text_class reads your own files: name their folder with --manual_dir \(train"
-    ):
+    with pytest.raises(UserError, match=r"text_class reads your own files: name their folder with --manual_dir: train"):
         problems.get("text_class").prepare(tmp_path)
     with pytest.raises(UserError, match="text_lm: --manual_dir=.*nowhere is not a folder"):
         problems.get("text_lm").prepare(tmp_path, tmp_path / "nowhere")
