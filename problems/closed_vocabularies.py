@@ -16,6 +16,7 @@ class CharacterVocabulary(Vocabulary):
     """
 
     kind = "characters"
+    separator = ""
 
     def encode(self, text, task):
         """Returns the ids of the characters of `text`, without an end token.
@@ -27,10 +28,6 @@ class CharacterVocabulary(Vocabulary):
             if character not in self:
                 raise UserError(f"{task}: {character!r} is not one of its characters: {''.join(self.entries)!r}")
         return [self.id_of(character) for character in text]
-
-    def decode(self, ids):
-        """Returns the characters of `ids` up to the end token."""
-        return "".join(self.decode_tokens(ids))
 
 
 class NumberVocabulary(Vocabulary):
@@ -63,10 +60,6 @@ class NumberVocabulary(Vocabulary):
                     "with blanks between them"
                 )
         return [self.id_of(word) for word in words]
-
-    def decode(self, ids):
-        """Returns the numbers of `ids` up to the end token, with blanks between them."""
-        return " ".join(self.decode_tokens(ids))
 
     def to_dict(self):
         return {"kind": self.kind, "count": len(self.entries)}

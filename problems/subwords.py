@@ -7,7 +7,6 @@ U+2581, its own sign for a blank, as a blank: that character is spelled by its t
 
 import base64
 import functools
-import hashlib
 import io
 
 from problems.vocabulary import EOS, PAD, UNK, Vocabulary, before_end
@@ -127,11 +126,6 @@ class SubwordVocabulary(Vocabulary):
     @classmethod
     def _from_dict(cls, values):
         return cls(base64.b64decode(values["model"]))
-
-    @property
-    def digest(self):
-        """Eight characters that stand for the model."""
-        return hashlib.sha256(self.model).hexdigest()[:8]
 
 
 def _train(lines, size, **options):

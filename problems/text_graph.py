@@ -30,11 +30,7 @@ def encoder(vocabulary, end=True):
 
 def decoder(vocabulary):
     """Returns the twin of `vocabulary.decode`: a tf.Module, [B, N] int -> [B] string."""
-    if vocabulary.kind == "subwords":
-        return SubwordDecoder(vocabulary)
-    if vocabulary.kind == "bytes":
-        return ByteDecoder()
-    return SequenceDecoder(vocabulary, separator="" if vocabulary.kind in ("symbols", "characters") else " ")
+    return _DECODERS.get(vocabulary.kind, SequenceDecoder)(vocabulary)
 
 
 class _LineEncoder(tf.Module):
@@ -182,7 +178,6 @@ class SequenceDecoder(tf.Module):
 
     Args:
         vocabulary: Vocabulary.
-        separator: str between entries.
 
     Call arguments:
         ids: [B, N] int.
@@ -191,10 +186,10 @@ class SequenceDecoder(tf.Module):
         [B] string.
     """
 
-    def __init__(self, vocabulary, separator=""):
+    def __init__(self, vocabulary):
         super().__init__(name="sequence_decoder")
         self._entries = (UNKNOWN,) * (vocabulary.reserved - NUM_RESERVED) + vocabulary.entries
-        self._separator = separator
+        self._separator = vocabulary.separator
 
     def __call__(self, ids):
         ids = tf.cast(ids, tf.int32)
@@ -206,7 +201,7 @@ class SequenceDecoder(tf.Module):
 class ByteDecoder(tf.Module):
     """Twin of ByteVocabulary.decode: [B, N] int -> [B] string."""
 
-    def __init__(self):
+    def __init__(self, vocabulary):
         super().__init__(name="byte_decoder")
 
     def __call__(self, ids):
@@ -302,3 +297,5 @@ _ENCODERS = {
     "bytes": ByteEncoder,
     "subwords": SubwordEncoder,
 }
+
+_DECODERS = {"bytes": ByteDecoder, "subwords": SubwordDecoder}

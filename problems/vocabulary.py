@@ -43,6 +43,8 @@ class Vocabulary:
         entries: tuple of str.
         size: number of ids, the reserved ones included.
         reserved: number of ids below those of the entries.
+        unknown: id of every entry that is not in the list; `PAD`: there is none.
+        separator: what stands between decoded entries.
 
     Raises:
         UserError: an entry is empty or stands in the list twice.
@@ -50,6 +52,8 @@ class Vocabulary:
 
     kind = None
     reserved = NUM_RESERVED
+    unknown = PAD
+    separator = " "
     _kinds = {}
 
     def __init__(self, entries):
@@ -87,6 +91,10 @@ class Vocabulary:
         """Returns the ids of each of `texts`, for a kind whose `encode` takes text."""
         return [self.encode(text, "vocabulary") for text in texts]
 
+    def decode(self, ids):
+        """Returns the entries of `ids` up to the first end token, with the separator between them."""
+        return self.separator.join(self.decode_tokens(ids))
+
     def decode_tokens(self, ids):
         """Returns the entries of `ids` up to the first end token; padding and ids without an entry are left out."""
         known = range(self.reserved, self.size)
@@ -117,6 +125,7 @@ class SymbolVocabulary(Vocabulary):
     """
 
     kind = "symbols"
+    separator = ""
 
     def encode(self, text, task):
         """Returns the ids of the symbols of `text`, without an end token.
@@ -129,10 +138,6 @@ class SymbolVocabulary(Vocabulary):
             if symbol not in self:
                 raise UserError(f"{task}: {symbol!r} is not one of its symbols: {' '.join(self.entries)}")
         return [self.id_of(symbol) for symbol in symbols]
-
-    def decode(self, ids):
-        """Returns the symbols of `ids` up to the end token, without blanks between them."""
-        return "".join(self.decode_tokens(ids))
 
 
 class WordVocabulary(Vocabulary):
@@ -155,10 +160,6 @@ class WordVocabulary(Vocabulary):
                 )
         return [self.id_of(word) for word in words]
 
-    def decode(self, ids):
-        """Returns the words of `ids` up to the end token, with blanks between them."""
-        return " ".join(self.decode_tokens(ids))
-
 
 class OpenWordVocabulary(Vocabulary):
     """The most frequent words of a text; every other word is the unknown word, id 2.
@@ -170,16 +171,14 @@ class OpenWordVocabulary(Vocabulary):
 
     kind = "open_words"
     reserved = NUM_RESERVED + 1
+    unknown = UNK
 
     def encode(self, text, task=None):
         """Returns the ids of the words of `text`, which blanks separate. No word is refused."""
         return [self._ids.get(word, UNK) for word in split_words(text)]
 
-    def decode(self, ids):
-        """Returns the words of `ids` up to the end token, with blanks between them; id 2 is shown as <unk>."""
-        return " ".join(self.decode_tokens(ids))
-
     def decode_tokens(self, ids):
+        """Returns the words of `ids` up to the end token; id 2 is shown as <unk>."""
         shown = (UNKNOWN, *self.entries)
         return [shown[number - UNK] for number in before_end(ids) if UNK <= number < self.size]
 

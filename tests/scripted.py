@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from problems.closed_vocabularies import NumberVocabulary
 from problems.packed import Packed, PackedSplit
 from problems.problem import Problem
 from ut_keras.decoding.greedy import greedy
@@ -59,13 +60,6 @@ def _ponder(ids):
     return Ponder(times, times, times[tf.newaxis], tf.cast(ids != 0, tf.float32))
 
 
-class Digits:
-    """The vocabulary of both problems: digits, ids from 2."""
-
-    def decode(self, ids):
-        return " ".join(_SYMBOLS[id_ - 2] for id_ in ids if id_ > 1)
-
-
 def packed(name, examples):
     """Returns examples, {"inputs", "targets"} of int arrays, as a PackedSplit."""
 
@@ -82,7 +76,7 @@ class CopyDigits(Problem):
 
     def __init__(self, name="copy_digits"):
         super().__init__(name)
-        self.vocabularies = {"inputs": Digits(), "targets": Digits()}
+        self.vocabularies = {side: NumberVocabulary(len(_SYMBOLS)) for side in ("inputs", "targets")}
 
     def encode_input(self, text):
         for token in text.split():
@@ -95,10 +89,10 @@ class CopyDigits(Problem):
         return np.append(self.encode_input(text)[:-1], [1]).astype(np.int32)
 
     def decode_input(self, ids):
-        return Digits().decode(ids)
+        return NumberVocabulary(len(_SYMBOLS)).decode(ids)
 
     def decode_target(self, ids):
-        return Digits().decode(ids)
+        return NumberVocabulary(len(_SYMBOLS)).decode(ids)
 
     def max_output_length(self, length):
         return length + 2
@@ -150,7 +144,7 @@ class LastSentence(CopyDigits):
         return np.array([_SYMBOLS.index(text) + 2], np.int32)
 
     def decode_input(self, ids):
-        return ". ".join(Digits().decode(row) for row in ids)
+        return ". ".join(NumberVocabulary(len(_SYMBOLS)).decode(row) for row in ids)
 
     def split(self, name):
         lines = [("3 1 4. 1 5 9", "1"), ("2. 6. 5 3", "5"), ("8", "9")]

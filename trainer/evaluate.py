@@ -10,7 +10,6 @@ import numpy as np
 from problems.pipeline import evaluation_batches
 from trainer import reduction
 from trainer.decode import answer_ids
-from trainer.measure import unknown_id
 from trainer.progress import Progress
 
 DECODED_EXAMPLES = 200  # of a split, where text is not scored
@@ -110,7 +109,7 @@ class Evaluator:
             values["right"][row] = np.sum(right[:same] == answer.ids[:same])
             values["sequence_right"][row] = np.array_equal(right, answer.ids)
         # The references show their unknown words as well: those would be found in each other.
-        unknown = unknown_id(self.problem)
+        unknown = self.problem.vocabularies["targets"].unknown
         outputs = [self.problem.decode_target(answer.ids[answer.ids != unknown]) for answer in decoded]
         return values, (outputs, [self.problem.decode_target(example["targets"]) for example in examples])
 

@@ -7,20 +7,11 @@ included).
 import numpy as np
 import tensorflow as tf
 
-from problems.vocabulary import NUM_RESERVED, PAD, UNK
+from trainer.reduction import LAST_WORD
 from ut_keras import metrics
 
-LAST_WORD = "last_word/"  # how names of the last word's numbers begin
 POSITIONS = 8192  # of a batch at most, source and target with padding
 LOGITS = 2**27  # of a batch at most, in 0.5 GB
-
-
-def unknown_id(problem):
-    """Returns the id that stands for every word which the vocabulary of the targets does not know; `PAD`: none does.
-
-    To predict that is to know no word.
-    """
-    return UNK if getattr(problem.vocabularies["targets"], "reserved", NUM_RESERVED) > NUM_RESERVED else PAD
 
 
 class Measure:
@@ -50,7 +41,7 @@ class Measure:
         signature = {"targets": tf.TensorSpec([None, None], tf.int32)}
         if features.input_vocabulary_size:
             signature["inputs"] = tf.TensorSpec([None] * (3 if features.words_per_sentence else 2), tf.int32)
-        unknown = unknown_id(problem)
+        unknown = problem.vocabularies["targets"].unknown  # to predict that is to know no word
         last = features.target == "sequence" and problem.scored == "last"
 
         @tf.function(input_signature=[signature, tf.TensorSpec([None], tf.int32)])

@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 
-from trainer.measure import LAST_WORD
-
+LAST_WORD = "last_word/"  # how names of the last word's numbers begin
 _LARGEST = 700.0  # e to this is the largest that a float holds
 
 
@@ -29,7 +28,7 @@ def teacher_forced(values, sequence):
         result[f"{kind}sequence_accuracy"] = _mean(values["sequence_right"], _total(values["sequences"]))
         result["tokens"] = int(tokens)
     result[f"{kind}log_perplexity"] = nll
-    result[f"{kind}perplexity"] = _exp(nll)
+    result[f"{kind}perplexity"] = perplexity(nll)
     result.update(_last_word(values))
     for name in values:
         if name.startswith("ponder_time/"):
@@ -68,7 +67,7 @@ def _last_word(values):
     ranks = words["rank"][words["words"] > 0]
     result = {
         "last_word/accuracy": _mean(words["right"], count),
-        "last_word/perplexity": _exp(-_mean(words["log_probability"], count)),
+        "last_word/perplexity": perplexity(-_mean(words["log_probability"], count)),
         "last_word/median_rank": float(np.median(ranks)) if len(ranks) else 0.0,
         "last_word/count": int(count),
     }
@@ -86,5 +85,6 @@ def _mean(values, count):
     return _total(values) / count if count else 0.0
 
 
-def _exp(value):
-    return math.exp(min(value, _LARGEST))
+def perplexity(log_perplexity):
+    """Returns e to a mean negative log-likelihood, and a large number instead of infinity."""
+    return math.exp(min(log_perplexity, _LARGEST))

@@ -3,12 +3,12 @@
 Shapes: N pairs of a source (a prompt has none) and a target, both with their end tokens.
 """
 
-import math
 import sys
 
 import numpy as np
 
 from problems import textio
+from trainer import reduction
 from trainer.decode import encode_line, pad
 from trainer.progress import Progress
 from ut_keras.errors import UserError
@@ -41,7 +41,7 @@ def score(problem, load, score_file):
     sys.stdout.write("".join(f"{value:.6f}\n" for value in scores))
     sys.stdout.flush()
     total, count = float(np.sum(scores)), int(np.sum(tokens))
-    perplexity = math.exp(min(-total / count, 700.0)) if count else 1.0
+    perplexity = reduction.perplexity(-total / max(count, 1))
     print(f"lines {len(pairs)}  tokens {count}  total {total:.4f}  perplexity {perplexity:.4f}", file=sys.stderr)
 
 

@@ -172,7 +172,7 @@ def test_unknown_words_are_not_found_in_each_other():
 
         def __init__(self):
             super().__init__()
-            self.vocabularies["targets"].reserved = 3
+            self.vocabularies["targets"].unknown = 2
 
         def split(self, name):
             example = {"inputs": self.encode_input("5 0 0 7"), "targets": self.encode_input("5 0 0 7")}
