@@ -70,13 +70,8 @@ def rows(builder, split):
     """Yields the rows {column: str or int} of a split."""
     from problems import builders
 
-    for batch in builders.read(builder, split):
-        columns = [
-            [text.decode("utf-8") for text in batch[name]] if kind is str else batch[name].tolist()
-            for name, kind in agreement_files.COLUMNS.items()
-        ]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(agreement_files.COLUMNS, values))
+    for values in builders.rows(builder, split, agreement_files.COLUMNS):
+        yield dict(zip(agreement_files.COLUMNS, values))
 
 
 def _dependencies(root, folder, settings, used):
@@ -97,7 +92,7 @@ def _dependencies(root, folder, settings, used):
     if folder is not None and Source(folder).has(agreement_files.TSV):
         return prepared(folder), None
     there = builders.prepared_config_names(builders.UtText, root)
-    if used in there or any(other == name or other.startswith(f"{name}_manual_") for other in there):
+    if used in there or builders.prepared_before(builders.UtText, name, root):
         return prepared(None), None
     if folder is not None:
         return None, f"--manual_dir={folder} has no {agreement_files.TSV} or .gz; {official.advice}"

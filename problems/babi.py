@@ -47,7 +47,6 @@ class Babi(Problem):
             raise UsageError(f"{name}: argument dev_percent={self.args['dev_percent']} is not between 1 and 90")
         self._tasks = tuple(tasks)
         self._size = size
-        self._data_name = None
 
     @property
     def max_facts(self):
@@ -122,23 +121,11 @@ class Babi(Problem):
         there = builders.prepared_config_names(builders.UtBabi, root)
         if self._data_name in there:
             return self._data_name, None
-        by_hand = f"{name}_manual_"
         if manual_dir is not None:
             source = babi_files.find(manual_dir, self._size, self._tasks)
-            return by_hand + source.digest(babi_files.paths(source, self._size, self._tasks)), source
-        known = [other for other in there if other == name or other.startswith(by_hand)]
-        if name in known or not known:
-            return name, None
-        if len(known) > 1:
-            raise UserError(f"{root} has data from {len(known)} manual folders; say which with --manual_dir")
-        return known[0], None
-
-    def _state(self):
-        return {**super()._state(), "data_name": self._data_name}
-
-    def _restore(self, state):
-        super()._restore(state)
-        self._data_name = state["data_name"]
+            digest = source.digest(babi_files.paths(source, self._size, self._tasks))
+            return builders.BY_HAND.format(name) + digest, source
+        return builders.prepared_before(builders.UtBabi, name, root) or name, None
 
 
 class _Sentences:

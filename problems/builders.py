@@ -23,6 +23,7 @@ from problems import algorithmic_strings, babi_files, packed, sources
 from ut_keras.errors import UserError
 
 _TIMEOUT_SECONDS = 20
+BY_HAND = "{}_manual_"  # how the names of data begin that were put there by hand; a digest of them follows
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -168,7 +169,6 @@ def prepare_official(root, name, columns, read, official, manual_dir=None, used=
         UserError: a file is missing or broken, or cannot be downloaded; the message says the way out.
     """
     there = prepared_config_names(UtText, root)
-    by_hand = f"{name}_manual_"
     source = None
     if manual_dir is not None:
         try:
@@ -177,18 +177,15 @@ def prepare_official(root, name, columns, read, official, manual_dir=None, used=
             if used not in there:
                 raise
     if source is not None:
-        chosen = by_hand + source.digest(official.wanted(source))
+        chosen = BY_HAND.format(name) + source.digest(official.wanted(source))
         rows = read(source) if chosen not in there else {}
         return prepare_text(root, chosen, columns, {split: functools.partial(iter, r) for split, r in rows.items()})
     if used in there:
         return prepare(UtText, TextConfig(name=used, columns=columns), root)
-    known = [other for other in there if other == name or other.startswith(by_hand)]
-    if known and name not in known:
-        if len(known) > 1:
-            raise UserError(f"{root} has data from {len(known)} manual folders; say which with --manual_dir")
-        return prepare(UtText, TextConfig(name=known[0], columns=columns), root)
-    if not known:
-        require(official)
+    known = prepared_before(UtText, name, root)
+    if known is not None:
+        return prepare(UtText, TextConfig(name=known, columns=columns), root)
+    require(official)
 
     def download(dl_manager):
         rows = _from_download(dl_manager, official, read)
@@ -260,6 +257,29 @@ def prepared_config_names(builder_class, root):
     """Returns the names of the configs of `builder_class` that are prepared below `root`."""
     version = str(builder_class.VERSION)
     return sorted(path.parent.parent.name for path in root.glob(f"{builder_class.name}/*/{version}/dataset_info.json"))
+
+
+def prepared_before(builder_class, name, root):
+    """Returns the config of the settings `name` that is prepared below `root`, downloaded or by hand; None: none is.
+
+    Raises:
+        UserError: they were prepared by hand from several folders, and not downloaded.
+    """
+    there = prepared_config_names(builder_class, root)
+    by_hand = [other for other in there if other.startswith(BY_HAND.format(name))]
+    if name in there:
+        return name
+    if len(by_hand) > 1:
+        raise UserError(f"{root} has data from {len(by_hand)} manual folders; say which with --manual_dir")
+    return next(iter(by_hand), None)
+
+
+def rows(builder, split, columns, batch_size=1000):
+    """Yields the examples of a split in their stored order, each a tuple of the values of `columns`, text as str."""
+    for batch in read(builder, split, batch_size):
+        values = (batch[name] for name in columns)
+        texts = ([v.decode("utf-8") for v in c] if c.dtype == object else c.tolist() for c in values)
+        yield from zip(*texts, strict=True)
 
 
 def read(builder, split, batch_size=1000):

@@ -96,7 +96,7 @@ class Lambada(Problem):
         """Returns ({split: PackedSplit}, the words of the vocabulary)."""
         from problems import builders
 
-        words = next(iter(builders.read(official, "vocabulary")))["text"][0].decode("utf-8").split("\n")
+        words = next(builders.rows(official, "vocabulary", ["text"]))[0].split("\n")
         size = self.args["vocabulary_size"]
         if size > len(words):
             raise UserError(f"{self.name}: vocabulary_size={size} is more than the {len(words):,} words of the list")
@@ -105,8 +105,8 @@ class Lambada(Problem):
         for split in self.splits:
             builder = own if split == "train" and own else official
             if split in builder.info.splits:
-                rows = builders.read(builder, split, _NOVELS_AT_ONCE if split == "train" else 1000)
-                texts = (text.decode("utf-8") for batch in rows for text in batch["text"])
+                rows = builders.rows(builder, split, ["text"], _NOVELS_AT_ONCE if split == "train" else 1000)
+                texts = (text for (text,) in rows)
                 splits[split] = self._pack_split(split, self._of_novels(texts) if split == "train" else texts)
         return splits, words[:size]
 

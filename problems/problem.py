@@ -26,8 +26,8 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 class Problem:
     """A task: its data, its vocabularies, and how its text becomes ids and back.
 
-    A subclass sets the class attributes and gives `_pack`, `encode_input` and the graph twins. The
-    vocabularies are known from the start, or after `prepare` or `load`.
+    A subclass sets the class attributes and gives `_pack`. Text becomes ids by the vocabularies, which are known from
+    the start, or after `prepare` or `load`; a subclass whose inputs are not lines gives `encode_input` and its twin.
 
     Args:
         name: the registered name.
@@ -69,6 +69,7 @@ class Problem:
         self.data_dir = None
         self._splits = None
         self._loaded = None
+        self._data_name = None  # of the prepared data, where the settings alone do not say it
 
     @property
     def description(self):
@@ -167,8 +168,7 @@ class Problem:
 
         A problem without inputs takes the beginning of a target: its ids without an end token.
         """
-        vocabulary = self._known("inputs") or self._known("targets")
-        ids = vocabulary.encode(text, self.name)
+        ids = self._text_vocabulary.encode(text, self.name)
         return np.array(with_end(ids) if ids and self._known("inputs") else ids, np.int32)
 
     def encode_target(self, text):
@@ -186,7 +186,7 @@ class Problem:
 
     def decode_input(self, ids):
         """Returns the text of input ids (of the beginning of a target, where there are no inputs)."""
-        return (self._known("inputs") or self._known("targets")).decode(ids)
+        return self._text_vocabulary.decode(ids)
 
     def decode_target(self, ids):
         """Returns the text of output ids: [N] up to the first end token, or one class id; reserved ids have none."""
@@ -201,8 +201,7 @@ class Problem:
 
         if self.words_per_sentence is not None:
             raise UsageError(f"{self.name}: its inputs are sentences of words; the problem needs its own text_encoder")
-        inputs = self._known("inputs")
-        return text_graph.encoder(inputs or self._known("targets"), end=inputs is not None)
+        return text_graph.encoder(self._text_vocabulary, end=self._known("inputs") is not None)
 
     def text_decoder(self):
         """Returns a tf.Module: [B, N] ids (class: [B] or [B, 1]) -> [B] string."""
@@ -276,6 +275,7 @@ class Problem:
                 key: None if value is None else value.to_dict() for key, value in (self.vocabularies or {}).items()
             },
             "words_per_sentence": self.words_per_sentence,
+            "data_name": self._data_name,
         }
 
     def _restore(self, state):
@@ -283,6 +283,12 @@ class Problem:
             key: None if value is None else Vocabulary.from_dict(value) for key, value in state["vocabularies"].items()
         }
         self.words_per_sentence = state["words_per_sentence"]
+        self._data_name = state.get("data_name", self._data_name)
+
+    @property
+    def _text_vocabulary(self):
+        """The vocabulary of the text that a model is given: of its inputs, or of the beginning of a target."""
+        return self._known("inputs") or self._known("targets")
 
     def _known(self, feature):
         if self.vocabularies is None:

@@ -35,7 +35,6 @@ class Scan(Problem):
         if not 1 <= self.args["dev_percent"] <= 90:
             raise UsageError(f"{name}: argument dev_percent={self.args['dev_percent']} is not between 1 and 90")
         self._split = split
-        self._data_name = None
         self.vocabularies = {
             "inputs": WordVocabulary(scan_files.WORDS),
             "targets": WordVocabulary(scan_files.ACTIONS),
@@ -53,7 +52,9 @@ class Scan(Problem):
             raise UserError(f"{self.name}: {error}") from None
 
         def make():
-            return {split: self._pack_split(split, builders.read(builder, split)) for split in self.splits}, None
+            columns = list(self.vocabularies)
+            rows = {split: builders.rows(builder, split, columns) for split in self.splits}
+            return {split: self._pack_split(split, pairs) for split, pairs in rows.items()}, None
 
         splits, _ = self._open_or_pack(root, {"data": builder.info.full_name}, make)
         return splits, {**self._state(), "data_name": builder.builder_config.name}
@@ -79,17 +80,9 @@ class Scan(Problem):
         official = scan_files.official(self._split)
         return builders.prepare_official(root, name, columns, read, official, manual_dir, used)
 
-    def _pack_split(self, name, batches):
-        columns = {side: Rows(vocabulary.size) for side, vocabulary in self.vocabularies.items()}
-        for batch in batches:
-            for side, rows in columns.items():
-                for text in batch[side].tolist():
-                    rows.add(with_end(self.vocabularies[side].encode(text.decode("utf-8"), self.name)))
-        return PackedSplit(name, *(rows.packed() for rows in columns.values()))
-
-    def _state(self):
-        return {**super()._state(), "data_name": self._data_name}
-
-    def _restore(self, state):
-        super()._restore(state)
-        self._data_name = state["data_name"]
+    def _pack_split(self, name, pairs):
+        sides = [(vocabulary, Rows(vocabulary.size)) for vocabulary in self.vocabularies.values()]
+        for pair in pairs:
+            for (vocabulary, rows), text in zip(sides, pair, strict=True):
+                rows.add(with_end(vocabulary.encode(text, self.name)))
+        return PackedSplit(name, *(rows.packed() for _, rows in sides))

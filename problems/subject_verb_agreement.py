@@ -8,11 +8,10 @@ the verb is more probable than the wrong one (there: nothing but accuracy).
 import array
 import collections
 import functools
-import hashlib
 
 import numpy as np
 
-from problems import agreement_data, agreement_files
+from problems import agreement_data, agreement_files, vocabulary_file
 from problems.agreement_words import TrainedWords
 from problems.packed import PackedSplit, Rows
 from problems.problem import Problem, with_end
@@ -81,11 +80,10 @@ class SubjectVerbAgreement(Problem):
             settings = {"data": found.dependencies.info.full_name, "min_count": self.args["min_count"]}
             splits, words = self._open_or_pack(root, settings, functools.partial(self._make, found.dependencies))
         elif self._loaded:
-            words = self._words.entries
+            words = self._text_vocabulary.entries
         vocabulary = OpenWordVocabulary(words)
         for name, builder in found.others.items():
-            digest = hashlib.sha256("\n".join(words).encode()).hexdigest()
-            settings = {"data": builder.info.full_name, "words": digest}
+            settings = {"data": builder.info.full_name, "words": vocabulary_file.identity(vocabulary)}
             make = functools.partial(self._make_other, name, builder, TrainedWords(vocabulary))
             splits = {**splits, **self._open_or_pack(root, settings, make)[0]}
         digests = {name: splits[name].fingerprint for name in ("train", "dev", "test") if name in splits}
@@ -129,7 +127,7 @@ class SubjectVerbAgreement(Problem):
 
     def _add(self, row, words, contexts, answers, wrong, counts):
         """Adds one example to the columns; returns whether there is one, and counts what is special about it."""
-        raise NotImplementedError
+        raise AssertionError(f"{type(self).__name__} adds no examples")
 
     def _absent(self, split):
         return self._reasons.get(split, "its file was not found")
@@ -161,10 +159,6 @@ class NumberPrediction(SubjectVerbAgreement):
     target = "class"
     default_hparams_set = "universal_transformer_sva"
 
-    @property
-    def _words(self):
-        return self.vocabularies["inputs"]
-
     def _vocabularies(self, words):
         return {"inputs": words, "targets": WordVocabulary(_NUMBERS)}
 
@@ -191,10 +185,6 @@ class LanguageModeling(SubjectVerbAgreement):
 
     def max_output_length(self, input_length):
         return input_length * 0 + _CONTINUATION
-
-    @property
-    def _words(self):
-        return self.vocabularies["targets"]
 
     def _vocabularies(self, words):
         return {"inputs": None, "targets": words}

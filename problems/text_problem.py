@@ -206,14 +206,12 @@ def _read(builder, split, columns):
     from problems import builders
 
     texts, blank = [[] for _ in columns], 0
-    for batch in builders.read(builder, split):
-        for row in zip(*(batch[column] for column in columns)):
-            row = [text.decode("utf-8") for text in row]
-            if not row[0].strip(BLANKS):
-                blank += 1
-                continue
-            for column, text in zip(texts, row):
-                column.append(text)
+    for row in builders.rows(builder, split, columns):
+        if not row[0].strip(BLANKS):
+            blank += 1
+            continue
+        for column, text in zip(texts, row):
+            column.append(text)
     return texts, blank
 
 

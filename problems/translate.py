@@ -45,7 +45,6 @@ class Translate(TextPairs):
     def __init__(self, name, languages, **arguments):
         super().__init__(name, **arguments)
         self.stored_columns = dict(zip(self.columns, languages, strict=True))
-        self._used = None
 
     def _read(self, source):
         """Returns {split: list of rows} of the files of `official`."""
@@ -54,8 +53,10 @@ class Translate(TextPairs):
     def _from_files(self, root, manual_dir, name):
         from problems import builders
 
-        builder = builders.prepare_official(root, name, _COLUMNS, self._read, self.official, manual_dir, self._used)
-        self._used = builder.builder_config.name
+        builder = builders.prepare_official(
+            root, name, _COLUMNS, self._read, self.official, manual_dir, self._data_name
+        )
+        self._data_name = builder.builder_config.name
         return builder
 
     def _refuse_other_data(self):
@@ -63,13 +64,6 @@ class Translate(TextPairs):
         if self._loaded and self._loaded[0] == fingerprint(self.vocabularies, own_files.trained_on(self._splits)):
             self.fingerprint = self._loaded[0]
         super()._refuse_other_data()
-
-    def _state(self):
-        return {**super()._state(), "data_name": self._used}
-
-    def _restore(self, state):
-        super()._restore(state)
-        self._used = state.get("data_name", self._used)
 
 
 class TranslateMulti30k(Translate):
@@ -117,7 +111,7 @@ class TranslateWmt(Translate):
         from problems import builders
 
         self.stored_splits = {}
-        if manual_dir is not None or self._used in builders.prepared_config_names(builders.UtText, root):
+        if manual_dir is not None or self._data_name in builders.prepared_config_names(builders.UtText, root):
             return self._from_files(root, manual_dir, "wmt_ende")
         self.stored_splits = {"dev": "validation"}
         return builders.prepare_catalogued(_CATALOGUE, root, WMT)
