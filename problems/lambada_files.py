@@ -105,10 +105,7 @@ def digest(paths):
     """Returns eight characters that stand for the content of the files, in their order."""
     total = hashlib.sha256()
     for path in paths:
-        try:
-            total.update(hashlib.sha256(path.read_bytes()).digest())
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+        total.update(textio.digest(path))
     return total.hexdigest()[:8]
 
 

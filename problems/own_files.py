@@ -62,8 +62,7 @@ def digest(files):
     for split, paths in files.items():
         for path in paths:
             total.update(split.encode())
-            with _opened(path) as file:
-                total.update(hashlib.file_digest(file, "sha256").digest())
+            total.update(textio.digest(path))
     return total.hexdigest()[:8]
 
 
@@ -111,10 +110,3 @@ def _refuse_two(task, folder, paths):
         raise UserError(
             f"{task}: --manual_dir={folder} has {paths[0].name} and {paths[1].name}; keep one of them there"
         )
-
-
-def _opened(path):
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None

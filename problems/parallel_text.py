@@ -1,11 +1,11 @@
 """The user's own pairs of texts."""
 
-from problems import own_files
+from problems.own_text import OwnText
 from problems.text_pairs import TextPairs
 from ut_keras.errors import UsageError
 
 
-class ParallelText(TextPairs):
+class ParallelText(TextPairs, OwnText):
     """Line n of one file to line n of the other: translation, simplification, anything from text to text.
 
     Reads, in the folder of --manual_dir, `train.SOURCE` and `train.TARGET`, `dev.*` (or `val.*`, `valid.*`), and
@@ -26,24 +26,11 @@ class ParallelText(TextPairs):
                 f"{name}: arguments source and target are both {self.args['source']!r}: one file is no pair"
             )
 
-    def _builder(self, root, manual_dir):
-        from problems import builders
+    @property
+    def endings(self):
+        return self.args["source"], self.args["target"]
 
-        endings = self.args["source"], self.args["target"]
-        hint = "; --problem_args=source=en,target=de names the endings" if endings == ("source", "target") else ""
-        files = own_files.find(self.name, manual_dir, endings, hint)
-        name = f"pairs_{own_files.digest(files)}"
-        if name in builders.prepared_config_names(builders.UtText, root):
-            return self._prepare(root, name, {})
-        rows = {
-            split: [dict(zip(self.columns, pair, strict=True)) for pair in own_files.read(self.name, paths)]
-            for split, paths in files.items()
-        }
-        return self._prepare(root, name, rows)
-
-    def _trained_on(self, splits):
-        return own_files.trained_on(splits)
-
-    def _absent(self, split):
-        files = " and ".join(f"{split}.{self.args[name]}" for name in ("source", "target"))
-        return f"put {files} beside the other files and name their folder with --manual_dir"
+    @property
+    def hint(self):
+        unnamed = self.endings == ("source", "target")
+        return "; --problem_args=source=en,target=de names the endings" if unnamed else ""

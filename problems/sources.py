@@ -116,12 +116,8 @@ class Source:
     def _opened(self, member):
         """Gives a stream of the content of a member, uncompressed; what is broken in it is a UserError."""
         try:
-            with self._members[member]() as raw:
-                start = raw.read(8)
-                raw.seek(0)
-                opener = next((function for magic, function in _OPENERS if start.startswith(magic)), None)
-                with opener(raw) if opener else contextlib.nullcontext(raw) as stream:
-                    yield stream
+            with self._members[member]() as raw, _unpacked(raw) as stream:
+                yield stream
         except BROKEN as error:
             if getattr(error, "errno", None):
                 raise UserError(f"cannot read {self.path / member}: {error.strerror}") from None
@@ -184,6 +180,16 @@ def archives(folder):
     return sorted(path for path in folder.iterdir() if path.name.endswith(_ARCHIVES) and path.is_file())
 
 
+@contextlib.contextmanager
+def _unpacked(file):
+    """Gives the content of a binary file object, uncompressed where it begins as a compressed file does."""
+    start = file.read(8)
+    file.seek(0)
+    opener = next((function for magic, function in _OPENERS if start.startswith(magic)), None)
+    with opener(file) if opener else contextlib.nullcontext(file) as stream:
+        yield stream
+
+
 def _zip_members(path):
     archive = zipfile.ZipFile(path)
     return {name: functools.partial(archive.open, name) for name in archive.namelist() if not name.endswith("/")}
@@ -192,11 +198,7 @@ def _zip_members(path):
 def _tar_members(path):
     """Reads the archive to its very end: one that was cut off is refused whatever is missing."""
     members = {}
-    with path.open("rb") as file, contextlib.ExitStack() as stack:
-        start = file.read(8)
-        file.seek(0)
-        opener = next((function for magic, function in _OPENERS if start.startswith(magic)), None)
-        stream = stack.enter_context(opener(file)) if opener else file
+    with path.open("rb") as file, _unpacked(file) as stream:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 if member.isfile():

@@ -14,9 +14,9 @@ class TextClass(OwnText):
 
     target = "class"
     default_hparams_set = "universal_transformer_text_class"
-    ending = "tsv"
+    endings = ("tsv",)
 
-    def row(self, line, place):
+    def row(self, line, *, place):
         if not line.strip(BLANKS):
             return {"inputs": "", "targets": ""}
         fields = line.split("\t")

@@ -10,6 +10,7 @@ temporary name that is renamed at the end.
 
 import contextlib
 import gzip
+import hashlib
 import io
 import os
 import pathlib
@@ -43,6 +44,12 @@ def read_lines(source, name=None):
             raise UserError(f"{source} is not a gzip file; unpacked text needs a name without {_SUFFIX}")
         with gzip.open(stream) if compressed else stream as plain:
             yield from _lines(plain, str(source))
+
+
+def digest(path):
+    """Returns the sha256 of the bytes of a file: 32 bytes; UserError where it cannot be read."""
+    with _reading(path), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def decode_utf8(data, name, line=1, offset=0):

@@ -26,28 +26,27 @@ def task1(data_dir):
     return problems.get("babi_qa_sentence_task1_1k").prepare(data_dir)
 
 
+def shared_folder(name, what):
+    """Returns a folder of data that may not be shipped; skips the test where they are not, saying what is missing."""
+    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / name
+    if not folder.is_dir():
+        pytest.skip(f"{what} not on this machine")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def shared_babi():
     """The folder with bAbI at 10k, which is too large to ship."""
-    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "babi"
-    if not folder.is_dir():
-        pytest.skip("the bAbI files at 10k are not on this machine")
-    return folder
+    return shared_folder("babi", "the bAbI files at 10k are")
 
 
 @pytest.fixture(scope="session")
 def shared_agreement():
     """The folder with the sentences of Linzen et al. that Gulordava et al. evaluate on, which may not be shipped."""
-    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "agreement"
-    if not folder.is_dir():
-        pytest.skip("linzen_subset.tsv.gz is not on this machine")
-    return folder
+    return shared_folder("agreement", "linzen_subset.tsv.gz is")
 
 
 @pytest.fixture(scope="session")
 def shared_lambada():
     """The folder with LAMBADA's development set, some of its control set and its list of words, none of it shipped."""
-    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "lambada"
-    if not folder.is_dir():
-        pytest.skip("lambada_development_plain_text.txt is not on this machine")
-    return folder
+    return shared_folder("lambada", "lambada_development_plain_text.txt is")

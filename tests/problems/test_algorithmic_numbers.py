@@ -12,7 +12,7 @@ import problems
 from problems.algorithmic_numbers import NumberTask, pack_numbers
 from problems.algorithmic_strings import Task
 from problems.edit_distance import edit_distance, edit_distance_rate
-from tests.problems.conftest import SMALL
+from tests.problems.conftest import SMALL, shared_folder
 from ut_keras import registry
 from ut_keras.errors import UserError
 
@@ -212,9 +212,7 @@ def test_edit_distance_counts_insertions_deletions_and_substitutions():
 
 
 def test_published_sums_are_our_sums():
-    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "addition"
-    if not folder.is_dir():
-        pytest.skip("the sums of Lee et al. are not on this machine")
+    folder = shared_folder("addition", "the sums of Lee et al. are")
     task = problems.get("algorithmic_addition_decimal40")._task
     text = gzip.decompress((folder / "6digit_10000.txt.gz").read_bytes()).decode()
     rows = [line.replace("=", "+").split("+") for line in text.split("\n") if line][:2000]

@@ -1,13 +1,13 @@
 """The problems of learning to execute: prepared splits, text form, groups, the authors' programs."""
 
 import gzip
-import pathlib
 
 import numpy as np
 import pytest
 
 import problems
 from problems.vocabulary import Vocabulary
+from tests.problems.conftest import shared_folder
 from tests.problems.test_learning_to_execute_language import python
 from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
@@ -223,9 +223,7 @@ def test_broken_authors_file_is_an_error_with_its_line(lines, message, tmp_path,
 
 
 def test_all_programs_of_the_authors_run_right(data_dir):
-    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "learning_to_execute"
-    if not folder.is_dir():
-        pytest.skip("the programs of the authors' generator are not on this machine")
+    folder = shared_folder("learning_to_execute", "the programs of the authors' generator are")
     problem = problems.get("learning_to_execute_program", **SMALL).prepare(data_dir, manual_dir=folder)
     split = problem.split("authors")
     assert len(split) == 1500

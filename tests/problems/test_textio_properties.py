@@ -3,7 +3,6 @@
 import gzip
 import io
 import os
-import pathlib
 import stat
 import threading
 
@@ -12,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from problems import textio
+from tests.problems.conftest import shared_folder
 from ut_keras.errors import UserError
 
-NEWSTEST = pathlib.Path(__file__).parents[3] / "shared" / "data" / "translation" / "wmt_newstest"
 # What other readers take for the end of a line, a mark at the start, an end of text, or nothing.
 HOSTILE = "\r\0\v\f\x1a\x1c\x1d\x1e\x85\u2028\u2029\ufeff\u200b\u2581 \t\n"
 CHARACTERS = st.characters(exclude_characters="\n", exclude_categories=["Cs"])
@@ -149,7 +148,6 @@ def test_link_is_followed_and_stays_a_link(tmp_path):
 )
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_news_test_sets_have_their_published_number_of_lines(year, count, language):
-    path = NEWSTEST / f"newstest{year}.{language}.gz"
-    if not path.is_file():
-        pytest.skip("the WMT news test sets are not on this machine")
+    folder = shared_folder("translation/wmt_newstest", "the WMT news test sets are")
+    path = folder / f"newstest{year}.{language}.gz"
     assert sum(1 for _ in textio.read_lines(path)) == count

@@ -1,13 +1,13 @@
 """Translation: the official files of Multi30k and WMT, and the user's own pairs."""
 
 import gzip
-import pathlib
 import zipfile
 
 import pytest
 import sacrebleu
 
 import problems
+from tests.problems.conftest import shared_folder
 from ut_keras.errors import UsageError, UserError
 
 PAIRS = [(f"a {thing} in the {place} .", f"ein {thing} im {place} .") for thing in "abcdef" for place in "uvwxyz"]
@@ -57,9 +57,7 @@ def test_test_split_that_is_not_there_is_named_when_it_is_asked_for(tmp_path):
 
 
 def test_parallel_text_makes_the_same_pairs_of_the_same_files(tmp_path):
-    folder = pathlib.Path(__file__).parents[3] / "shared" / "data" / "translation" / "multi30k"
-    if not folder.is_dir():
-        pytest.skip("Multi30k is not on this machine")
+    folder = shared_folder("translation/multi30k", "Multi30k is")
     own = problems.get("parallel_text", source="en", target="de", vocabulary_size=4000)
     published = problems.get("translate_multi30k_ende")
     for problem in (own, published):
