@@ -34,6 +34,7 @@ def with_info(loaded, scores):
         "step": loaded.step,
         "checkpoint": loaded.checkpoint,
         "hparams_set": settings.get("hparams_set"),
+        "hparams": loaded.hparams.relevant() if loaded.hparams else None,
         "problem": loaded.problem.name,
         "problem_args": loaded.problem.args,
         "fingerprint": loaded.problem.fingerprint,

@@ -45,6 +45,7 @@ def test_the_report_is_of_dev_where_there_is_no_test_and_says_so(trained):
     info = scores["dev/info"]
     assert (info["problem"], info["step"], info["checkpoint"]) == ("tiny_text", step, f"best/ckpt-{step}")
     assert info["hparams_set"] == "tiny_text" and info["problem_args"] == {"train_size": 60, "dev_size": 12}
+    assert info["hparams"] == RunDir.open(path).hparams.relevant()
     assert info["fingerprint"] == json.loads((path / "problem.json").read_text())["fingerprint"]
     assert "examples of dev:" in out and "  prompt   " in out and "  goes on  " in out
     assert (path / "ponder.png").is_file()
