@@ -45,7 +45,7 @@ class Algorithmic(Problem):
 
     splits = ("train", "dev", "test", "long")
     default_hparams_set = "universal_transformer_algorithmic"
-    decodes_all = False  # long answers, and scores that are means over examples
+    free_form = False  # the edit distance is of text, and one answer is right
     arguments = {"train_size": 100_000, "dev_size": 1_000, "test_size": 1_000, "long_size": 10_000, "seed": 0}
 
     def __init__(self, name, task, base, train_length, long_length=400, sizes=None, alpha=0.0, **arguments):

@@ -148,8 +148,8 @@ class Problem:
         return {}
 
     @property
-    def decodes_all(self):
-        """Whether an evaluation decodes all of a split: where text is scored, as BLEU of a sample is none."""
+    def free_form(self):
+        """Whether an answer may be right that is another than the target: where text is scored, as a translation is."""
         return type(self).text_scores is not Problem.text_scores
 
     def text_scores(self, outputs, references):

@@ -5,7 +5,7 @@ give the same lines; any other CR stays in the line); a final LF ends the last l
 other; a byte order mark at the start of a file is dropped. A file whose name ends in .gz is
 compressed with gzip and nothing else; under another name gzip is recognised by its first bytes,
 which no text begins with. Writing: UTF-8, LF, compressed under a name that ends in .gz, to a
-temporary name that is renamed at the end.
+temporary name that is renamed at the end. Both are streams: no more than a line is held.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ import io
 import os
 import pathlib
 import secrets
+import typing
 import zlib
 
 from ut_keras.errors import UserError
@@ -22,6 +23,19 @@ from ut_keras.errors import UserError
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _SUFFIX = ".gz"
+LONGEST = 2**20  # bytes of a line that may be anything
+
+
+class Line(typing.NamedTuple):
+    """A line that may be broken.
+
+    Attributes:
+        text: the line, without its end; U+FFFD stands for what is not UTF-8, and what is too long is left out.
+        fault: what is wrong with it; "" where nothing is.
+    """
+
+    text: str
+    fault: str
 
 
 def read_lines(source, name=None):
@@ -35,15 +49,30 @@ def read_lines(source, name=None):
         UserError: the file is missing or unreadable, its gzip stream is broken, its name ends in .gz and it is no
             gzip file, or bytes are not UTF-8; the message names file, line and byte offset in the (unpacked) file.
     """
-    if hasattr(source, "read"):
-        yield from _lines(source, name or "standard input")
-        return
-    with _reading(source), open(source, "rb") as stream:
-        compressed = stream.peek(2).startswith(_GZIP)
-        if not compressed and str(source).endswith(_SUFFIX):
-            raise UserError(f"{source} is not a gzip file; unpacked text needs a name without {_SUFFIX}")
-        with gzip.open(stream) if compressed else stream as plain:
-            yield from _lines(plain, str(source))
+    with _opened(source) as stream:
+        yield from _lines(stream, name or ("standard input" if hasattr(source, "read") else str(source)))
+
+
+def read_any_lines(source, longest=LONGEST):
+    """Yields a `Line` for each line of `source`, whatever its bytes are; as many as `read_lines` would.
+
+    Args:
+        source: as for `read_lines`.
+        longest: bytes of a line at most, its end not counted; a longer one is a fault, and is never held.
+
+    Raises:
+        UserError: as `read_lines`, of the file; never of one line.
+    """
+    with _opened(source) as stream:
+        for data, offset, whole in _split(stream, longest):
+            if not whole:
+                yield Line("", f"it is longer than {longest:,} bytes")
+                continue
+            try:
+                yield Line(data.decode("utf-8"), "")
+            except UnicodeDecodeError as error:
+                byte = f"byte 0x{data[error.start]:02x} at offset {offset + error.start} is not UTF-8"
+                yield Line(data.decode("utf-8", "replace"), byte)
 
 
 def digest(path):
@@ -87,9 +116,9 @@ def natural(text):
 def refuse_unwritable(path):
     """UserError when `path` cannot become a file; for use before the work whose result it is to hold."""
     path = pathlib.Path(path)
-    there = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir():
         raise UserError(f"cannot write {path}: it is a directory")
+    there = next(parent for parent in path.absolute().parents if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise UserError(f"cannot write {path}: {there} is {'not writable' if there.is_dir() else 'a file'}")
 
@@ -141,17 +170,38 @@ def _encoding(raw, name, binary):
 
 
 def _lines(stream, name):
+    for number, (data, offset, _) in enumerate(_split(stream), 1):
+        yield decode_utf8(data, name, number, offset)
+
+
+def _split(stream, longest=None):
+    """Yields (bytes of a line without its end, their offset in the stream, whether they are all of the line)."""
+    most = -1 if longest is None else longest + len(_BOM) + 2  # with what is no content
     offset = 0
-    for number, line in enumerate(stream, 1):
-        start, end = 0, len(line)
-        if number == 1 and line.startswith(_BOM):
-            start = len(_BOM)
-            if line == _BOM:
-                return
-        if line.endswith(b"\n"):
-            end -= 2 if line.endswith(b"\r\n") else 1
-        yield decode_utf8(line[start:end], name, number, offset + start)
+    while line := stream.readline(most):
+        start = len(_BOM) if offset == 0 and line.startswith(_BOM) else 0
+        end = len(line) - (2 if line.endswith(b"\r\n") else line.endswith(b"\n"))
+        whole = longest is None or end - start <= longest
+        if len(line) > start:  # a mark alone is no line
+            yield line[start:end] if whole else b"", offset + start, whole
         offset += len(line)
+        while not whole and line and not line.endswith(b"\n"):
+            line = stream.readline(most)
+            offset += len(line)
+
+
+@contextlib.contextmanager
+def _opened(source):
+    """Gives the binary stream of `source`, as of `read_lines`, unpacked."""
+    if hasattr(source, "read"):
+        yield source
+        return
+    with _reading(source), open(source, "rb") as stream:
+        compressed = stream.peek(2).startswith(_GZIP)
+        if not compressed and str(source).endswith(_SUFFIX):
+            raise UserError(f"{source} is not a gzip file; unpacked text needs a name without {_SUFFIX}")
+        with gzip.open(stream) if compressed else stream as plain:
+            yield plain
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ import tensorflow as tf
 from problems.closed_vocabularies import NumberVocabulary
 from problems.packed import Packed, PackedSplit
 from problems.problem import Problem
-from ut_keras.decoding.greedy import greedy
+from ut_keras.decoding.options import DecodingOptions
+from ut_keras.decoding.search import decoder_of, search
 from ut_keras.errors import UserError
 from ut_keras.hparams import Features
 from ut_keras.layers.halting import Ponder
@@ -191,12 +192,18 @@ class _EncodeSentences(_Encode):
         return tf.RaggedTensor.from_value_rowids(tf.boolean_mask(rows, filled), lines, count).to_tensor()
 
 
-def compile_greedy(model, features=("inputs",)):
-    """Greedy search of one model as a compiled function of (x, limits), traced once for all shapes."""
+def compile_search(model, features=("inputs",), options=DecodingOptions()):  # noqa: B008 (it is frozen)
+    """The search of one model as a compiled function of (x, limits), traced once for all shapes.
+
+    x holds "inputs", or "targets" (prefixes), or both; limits count prefix and end token. Returns `Hypotheses`.
+    """
     x = {name: tf.TensorSpec([None, None], tf.int32) for name in features}
 
-    @tf.function(input_signature=[x, tf.TensorSpec([None], tf.int32)])
-    def search(x, limits):
-        return greedy(model, x, limits)
+    @tf.function(autograph=False, input_signature=[x, tf.TensorSpec([None], tf.int32)])
+    def run(x, limits):
+        prefix = x["targets"] if "targets" in x else tf.zeros([tf.shape(limits)[0], 0], tf.int32)
+        lengths = tf.reduce_sum(tf.cast(prefix != 0, tf.int32), axis=1)
+        decoder = decoder_of(model, model.encode(x, max_steps=options.max_steps), options)
+        return search(decoder, prefix, lengths, limits, options)
 
-    return search
+    return run

@@ -1,20 +1,25 @@
 """What each command does with its flags. TensorFlow is imported only after names and directories were checked."""
 
+import pathlib
 import sys
 
-from trainer import config
+from problems import textio
+from trainer import config, decode_hparams, search_flags
+from trainer.answers import kind_of
+from trainer.line_encoder import encode_or_raise
+from trainer.output_limit import OutputLimit
 from trainer.quiet import import_tensorflow
 from trainer.run_dir import RunDir
+from trainer.search_flags import refuse_depth
+from trainer.windows import MOST_INPUT
 from ut_keras.errors import UsageError, UserError
-from ut_keras.hparams import parse_assignments
-from ut_keras.registry import near_names
 
 
 def train(arguments):
     """Trains, and goes on where an earlier start of the same command stopped."""
     resolved = config.resolve(arguments)
     if arguments.schedule == "evaluate":
-        return _evaluate(resolved.output_dir, "best", None, arguments.data_dir, arguments.manual_dir)
+        return _evaluate(RunDir.open(resolved.output_dir), None, arguments.data_dir, arguments.manual_dir)
     import_tensorflow()
     from trainer import loop
 
@@ -23,41 +28,52 @@ def train(arguments):
 
 def evaluate(arguments):
     """Scores a run and prints one line per metric."""
+    options = search_flags.search_options(arguments)
+    run = RunDir.open(arguments.output_dir)
+    limit = _output_limit(arguments, run, options)
+    searched = [name for name in search_flags.given(arguments) if name != "max_steps"]
+    if searched and kind_of(run.problem) != "sequence":
+        raise UsageError(f"{run.problem.name} is scored without decoding: leave --{searched[0]} out")
     return _evaluate(
-        arguments.output_dir,
-        arguments.checkpoint,
+        run,
         arguments.split,
         arguments.data_dir,
         arguments.manual_dir,
-        arguments.lengths or (),
-        arguments.limit,
+        arguments.checkpoint,
+        lengths=arguments.lengths or (),
+        limit=arguments.limit,
+        options=options,
+        output_limit=limit,
     )
 
 
 def decode(arguments):
-    """Answers lines."""
-    extra_length, batch_size = arguments.extra_length, arguments.decode_batch_size
-    for name, value in parse_assignments(",".join(arguments.decode_hparams or []), "--decode_hparams").items():
-        known = ("extra_length", "batch_size")
-        if name not in known:
-            raise UsageError(f"--decode_hparams has no {name!r}{near_names(name, known)}")
-        if not value.isdecimal() or (name == "batch_size" and int(value) == 0):
-            raise UsageError(f"--decode_hparams: {name}={value!r} is not a positive integer")
-        extra_length, batch_size = (int(value), batch_size) if name == "extra_length" else (extra_length, int(value))
-    problem = RunDir.open(arguments.output_dir).problem
+    """Answers lines; the exit code is 1 where some could not be answered."""
+    decode_hparams.merge(arguments)
+    options = search_flags.search_options(arguments)
+    if arguments.interactive and arguments.decode_from_file:
+        raise UsageError("--interactive reads standard input: leave --decode_from_file out")
+    run = RunDir.open(arguments.output_dir)
+    output_limit = _output_limit(arguments, run, options)
     from trainer import decode
 
-    decode.decode(
-        problem,
+    typed = not arguments.decode_from_file and sys.stdin is not None and sys.stdin.isatty()
+    faults = decode.decode(
+        run.problem,
         _loader(arguments),
         arguments.decode_from_file,
         arguments.decode_to_file,
-        batch_size,
-        extra_length,
-        arguments.with_scores,
-        arguments.with_ponder,
+        batch_size=arguments.decode_batch_size or 32,
+        options=options,
+        output_limit=output_limit,
+        max_input_length=arguments.max_input_length or MOST_INPUT,
+        limit=arguments.limit,
+        with_scores=arguments.with_scores,
+        with_ponder=arguments.with_ponder,
+        with_hypotheses=arguments.n_best is not None,
+        interactive=arguments.interactive or typed,
     )
-    return 0
+    return 1 if faults else 0
 
 
 def score(arguments):
@@ -71,11 +87,31 @@ def score(arguments):
 
 def export(arguments):
     """Writes a SavedModel and prints where it is."""
-    RunDir.open(arguments.output_dir)
+    options = search_flags.search_options(arguments)
+    limit = _output_limit(arguments, RunDir.open(arguments.output_dir), options)
     import_tensorflow()
     from trainer import export, load
 
-    print(export.export(load(arguments.output_dir, arguments.checkpoint), arguments.export_dir))
+    print(export.export(load(arguments.output_dir, arguments.checkpoint), arguments.export_dir, options, limit))
+    return 0
+
+
+def explain(arguments):
+    """Writes a page about one input and prints where it is."""
+    problem = RunDir.open(arguments.output_dir).problem
+    encode_or_raise(problem, arguments.text, "--text")
+    if arguments.target is not None:
+        try:
+            problem.encode_target(arguments.target)
+        except UserError as error:
+            raise UserError(f"--target: {error}") from None
+    if arguments.to:
+        textio.refuse_unwritable(arguments.to)
+    import_tensorflow()
+    from trainer import explain, load
+
+    loaded = load(arguments.output_dir, arguments.checkpoint)
+    print(explain.explain(loaded, arguments.text, arguments.target, arguments.to))
     return 0
 
 
@@ -104,19 +140,27 @@ def _loader(arguments):
     return load_run
 
 
-def _evaluate(output_dir, checkpoint, split, data_dir, manual_dir, lengths=(), limit=None):
-    run = RunDir.open(output_dir)
+def _output_limit(arguments, run, options):
+    """Returns the `OutputLimit` of the flags; UsageError where they or the search do not fit the problem or model."""
+    options.check(kind_of(run.problem))
+    refuse_depth(run.hparams, options.max_steps)
+    return OutputLimit(run.problem, arguments.extra_length, arguments.max_output_length)
+
+
+def _evaluate(run, split, data_dir, manual_dir, checkpoint="best", lengths=(), **how):
     if split is not None and split not in run.problem.splits:
         raise UsageError(f"{run.problem.name} has no split {split!r}; it has {', '.join(run.problem.splits)}")
+    if manual_dir is not None and not pathlib.Path(manual_dir).expanduser().exists():
+        raise UserError(f"--manual_dir={manual_dir} does not exist: name the folder of the official files")
     import_tensorflow()
     from trainer import evaluate, load, report
 
-    loaded = load(output_dir, checkpoint)
+    loaded = load(run.path, checkpoint)
     if not lengths:  # strings of chosen lengths are made, not read
         manual_dir = manual_dir or run.settings.get("manual_dir")
         loaded.problem.prepare(data_dir or run.settings.get("data_dir"), manual_dir)
         if split is None and loaded.problem.final_split != "test":
             print(f"{run.problem.name} has no test split here: scoring dev", file=sys.stderr, flush=True)
     print(f"{run.path}: the weights of step {loaded.step}", file=sys.stderr, flush=True)
-    report.publish(loaded, evaluate.evaluate(loaded, split, lengths, limit))
+    report.publish(loaded, evaluate.evaluate(loaded, split, lengths, **how))
     return 0

@@ -1,127 +1,58 @@
-"""Answers lines of text: as many lines out as in, in the same order. To a language model a line is a prompt.
+"""Answers lines of text: as many lines out as in, in the same order. To a language model a line is a prompt."""
 
-Shapes: L input ids (S sentences of W words for some problems), N produced ids; both count the end token. A prompt
-has none, and the produced ids are those behind it.
-"""
-
-import json
+import contextlib
+import itertools
 import sys
-import typing
-
-import numpy as np
+import time
 
 from problems import textio
+from trainer.answer_lines import AnswerLines
+from trainer.answers import answer_ids
+from trainer.line_encoder import LineEncoder, encode_or_raise
+from trainer.output_limit import OutputLimit
 from trainer.progress import Progress
+from trainer.windows import FIRST, MOST, MOST_INPUT, windows
+from ut_keras.decoding.options import DecodingOptions
 from ut_keras.errors import UserError
 
-
-class Decoded(typing.NamedTuple):
-    """The answer to one line.
-
-    Attributes:
-        text: the answer, without end token; "" for an empty line. A language model's continuation, without the prompt.
-        score: natural logarithm of the answer's probability.
-        ids: [N] int array, what was produced, end token included; a class is one id.
-        inputs: the ids of the line, [L] or [S, W].
-        ponder_times: {"encoder": [L]} float array, and "decoder": [N] where it was asked for and there is one; of a
-            language model {"decoder": [N]} or {}.
-    """
-
-    text: str
-    score: float
-    ids: np.ndarray
-    inputs: np.ndarray
-    ponder_times: dict
+SECONDS = 10.0  # between lines that say how far it is
 
 
-def decode_lines(loaded, lines, batch_size=32, extra_length=None, with_ponder=False, source="line"):
-    """Answers every line.
-
-    Lines are decoded in batches of similar length; the answers come back in the order of the lines, and
-    an answer does not depend on the lines beside it.
+def decode_lines(
+    loaded,
+    lines,
+    batch_size=32,
+    extra_length=None,
+    max_output_length=None,
+    max_input_length=MOST_INPUT,
+    source="line",
+    **options,
+):
+    """Answers every line of a list, as the command does.
 
     Args:
         loaded: `trainer.load(...)`.
         lines: list of strings.
         batch_size: lines at once.
-        extra_length: an answer may have this many ids (end token included) more than its input, a continuation
-            this many in all; None: the problem's own limit.
-        with_ponder: also return the decoder's ponder times; costs one more pass.
-        source: how messages begin: "line" for "line 3: ...", or the name of a file.
+        extra_length, max_output_length: as of `OutputLimit`.
+        max_input_length: most ids of a line, end token included (sentences, where inputs are sentences).
+        source: how messages begin: "line" for "line 3: ...".
+        **options: the fields of `DecodingOptions`.
 
     Returns:
         list of `Decoded`, one per line.
 
     Raises:
-        UserError: a line cannot be encoded; the message names its number (from 1) and the token.
+        UserError: a line cannot be encoded, or is too long; the message names its number (from 1).
+        UsageError: options do not fit each other or the problem.
     """
-    inputs = encode_lines(loaded.problem, lines, source)
-    return answer_ids(loaded, inputs, batch_size, extra_length, with_ponder)
-
-
-def encode_lines(problem, lines, source="line"):
-    """Returns the ids of every line; raises as `decode_lines`. Needs no model and no TensorFlow."""
-    return [encode_line(problem, line, number, source) for number, line in enumerate(lines, 1)]
-
-
-def answer_ids(loaded, inputs, batch_size=32, extra_length=None, with_ponder=False, limits=None, doing=None):
-    """As `decode_lines`, for a list of encoded inputs.
-
-    Args:
-        inputs: list of [L] or [S, W] int arrays.
-        limits: most ids of each answer, in place of `extra_length` and the problem's own.
-        doing: called with the number of inputs answered so far.
-    """
-    answers = loaded.answers(with_ponder)
-    results = [None] * len(inputs)
-    lengths = [int(np.count_nonzero(ids)) for ids in inputs]
-    order = sorted(range(len(inputs)), key=lambda index: (lengths[index], index))
-    for start in range(0, len(order), batch_size):
-        indices = order[start : start + batch_size]
-        most = [limits[i] if limits else _limit(loaded.problem, lengths[i], extra_length) for i in indices]
-        found = answers(pad([inputs[index] for index in indices]), np.asarray(most, np.int32))
-        ids, scores = found.ids.numpy(), found.scores.numpy()
-        times = {side: values.numpy() for side, values in found.ponder_times.items()}
-        for row, index in enumerate(indices):
-            produced = ids[row][: int(np.count_nonzero(ids[row]))]
-            sizes = {"encoder": len(inputs[index]), "decoder": len(produced)}
-            results[index] = Decoded(
-                text=loaded.problem.decode_target(produced) if len(produced) else "",
-                score=float(scores[row]) + 0.0,  # no -0.0
-                ids=produced,
-                inputs=inputs[index],
-                ponder_times={side: values[row, : sizes[side]] for side, values in times.items()},
-            )
-        if doing:
-            doing(start + len(indices))
-    return results
-
-
-def pad(examples):
-    """Returns a list of [L] or [S, W] int arrays as one [B, ...] int32 array, padded with 0 behind."""
-    shape = np.max([np.shape(example) for example in examples], axis=0)
-    batch = np.zeros([len(examples), *np.maximum(shape, 1)], np.int32)
-    for row, example in zip(batch, examples, strict=True):
-        row[tuple(slice(size) for size in np.shape(example))] = example
-    return batch
-
-
-def encode_line(problem, line, number, source):
-    """Returns the ids of one line; raises as `decode_lines`, and says on standard error what is left out."""
-    try:
-        ids = np.asarray(problem.encode_input(line), np.int32)
-    except UserError as error:
-        raise UserError(f"{source} {number}: {error}") from None
-    cut = problem.cut(line)
-    if cut:
-        print(f"warning: {source} {number}: {cut}", file=sys.stderr)
-    return ids
-
-
-def _limit(problem, length, extra_length):
-    if extra_length is None:
-        return problem.max_output_length(length)
-    return extra_length + (length if problem.features.input_vocabulary_size else 0)
+    limit = OutputLimit(loaded.problem, extra_length, max_output_length)
+    settings = DecodingOptions(**options)
+    inputs = [
+        encode_or_raise(loaded.problem, line, f"{source} {number}", max_input_length)
+        for number, line in enumerate(lines, 1)
+    ]
+    return answer_ids(loaded, inputs, batch_size, settings, limit)
 
 
 def decode(
@@ -129,64 +60,140 @@ def decode(
     load,
     from_file=None,
     to_file=None,
+    *,
     batch_size=32,
-    extra_length=None,
+    options=None,
+    output_limit=None,
+    max_input_length=MOST_INPUT,
+    limit=None,
     with_scores=False,
     with_ponder=False,
+    with_hypotheses=False,
+    interactive=False,
 ):
-    """The `decode` command: a file or standard input to a file or standard output.
+    """The `decode` command: a file, standard input or a person to a file or standard output.
 
-    Writes one line for each line read: the answer, or, with scores or ponder times, one JSON object
-    {"input", "output", "score", "ponder_times"}. A file is written to a temporary name and renamed.
+    Writes one line for each line read, in their order: the answer, or one JSON object (`AnswerLines`). A line that
+    cannot be answered (it is not UTF-8, cannot be encoded, or is too long) gets an empty answer and a warning with
+    its number. Lines are read, answered and written by the window (trainer/windows.py), so that memory does not
+    grow with their number; standard output is flushed after each. A file is written to a temporary name and renamed.
 
     Args:
-        problem: the run's problem, which reads all lines before a model is loaded.
-        load: function () -> `Loaded`.
+        problem: the run's problem.
+        load: function () -> `Loaded`, called when input and output are known to be there.
         from_file: None: standard input.
         to_file: None: standard output.
-        batch_size, extra_length: as for `decode_lines`.
-        with_scores, with_ponder: write JSON with these.
+        batch_size, options, output_limit, max_input_length: as for `answer_ids` and `decode_lines`.
+        limit: answer this many lines, the first; None: all.
+        with_scores, with_ponder, with_hypotheses: write JSON with these.
+        interactive: show a prompt on standard error and answer each line at once.
+
+    Returns:
+        How many lines could not be answered.
+
+    Raises:
+        UserError: a file cannot be read or written.
     """
-    lines = list(textio.read_lines(from_file or sys.stdin.buffer))
-    inputs = encode_lines(problem, lines, f"{from_file}, line" if from_file else "line")
     if to_file:
         textio.refuse_unwritable(to_file)
+    lines = textio.read_any_lines(from_file or _standard_input())
+    if from_file:  # a file that cannot be read is known before a model is loaded
+        lines = itertools.chain(list(itertools.islice(lines, 1)), lines)
+    lines = itertools.islice(_prompted(lines) if interactive else lines, limit)
+    encoder = LineEncoder(problem, f"{from_file}, line" if from_file else "line", max_input_length)
+    form = AnswerLines(problem, with_scores, with_ponder, with_hypotheses)
     loaded = load()
-    with Progress() as log:
-        log.doing(f"answering {len(lines):,} lines")
-        answers = answer_ids(
-            loaded,
-            inputs,
-            batch_size,
-            extra_length,
-            with_ponder,
-            doing=lambda done: log.doing(f"answered {done:,} of {len(lines):,} lines"),
-        )
-    if with_scores or with_ponder:
-        written = [
-            _as_json(line, answer, with_scores, with_ponder) for line, answer in zip(lines, answers, strict=True)
-        ]
-    else:
-        # One answer is one line, whatever a vocabulary of bytes or subwords has spelled.
-        written = [answer.text.replace("\n", " ") for answer in answers]
-        broken = sum("\n" in answer.text for answer in answers)
-        if broken:
-            print(f"{broken} answers hold a line feed, written as a blank; --with_scores keeps it", file=sys.stderr)
-    empty = sum(not answer.text for answer in answers)
-    print(f"answered {len(answers)} lines, {empty} of them with nothing", file=sys.stderr)
+    sizes = (1, 1) if interactive else (max(FIRST, batch_size), max(MOST, 16 * batch_size))
+    tally = _Tally()
+    with contextlib.ExitStack() as stack:
+        write = stack.enter_context(_output(to_file))
+        log = None if interactive else stack.enter_context(Progress())
+        if interactive:
+            print("one line, one answer; Ctrl-D ends", file=sys.stderr, flush=True)
+        else:
+            log.doing("reading lines")
+        for window in windows(lines, *sizes):
+            entries = [encoder(line) for line in window]
+            good = [entry for entry in entries if entry.inputs is not None]
+            answers = iter(_answer_window(loaded, good, batch_size, options, output_limit, tally, log))
+            for entry in entries:
+                decoded = None if entry.inputs is None else next(answers)
+                line = form.refused(entry.text, entry.fault) if decoded is None else form.answered(entry.text, decoded)
+                tally.empty += not (decoded and decoded.text)
+                write(line + "\n")
+            tally.lines += len(entries) - len(good)
+            write(None)
+    if form.broken:
+        print(f"{form.broken} answers hold a line feed, written as a blank; --with_scores keeps it", file=sys.stderr)
+    print(f"answered {tally.summary()}", file=sys.stderr)
+    if encoder.faults:
+        print(f"{encoder.faults:,} of {tally.lines:,} lines could not be answered", file=sys.stderr)
     if to_file:
-        textio.write_lines(to_file, written)
         print(f"wrote {to_file}", file=sys.stderr)
-    else:
-        sys.stdout.write("".join(line + "\n" for line in written))
+    return encoder.faults
 
 
-def _as_json(line, answer, with_scores, with_ponder):
-    record = {"input": line, "output": answer.text}
-    if with_scores:
-        record["score"] = round(answer.score, 6)
-    if with_ponder:
-        record["ponder_times"] = {
-            side: [round(float(time), 4) for time in times] for side, times in answer.ponder_times.items()
-        }
-    return json.dumps(record, ensure_ascii=False)
+class _Tally:
+    """Counts lines and the tokens of their answers, and says how many there were in a second."""
+
+    def __init__(self):
+        self.lines = self.tokens = self.empty = 0
+        self.start = self.said = time.monotonic()
+
+    def rates(self, lines, tokens):
+        seconds = max(time.monotonic() - self.start, 1e-9)
+        return f"{lines / seconds:.1f} lines/s, {tokens / seconds:.1f} tokens/s"
+
+    def summary(self):
+        return f"{self.lines:,} lines, {self.empty:,} of them with nothing ({self.rates(self.lines, self.tokens)})"
+
+
+def _answer_window(loaded, entries, batch_size, options, output_limit, tally, log):
+    """Returns the `Decoded` of entries in order; samples depend on a line's number and on no other line."""
+
+    def doing(done, tokens):
+        done, tokens = tally.lines + done, tally.tokens + tokens
+        text = f"{done:,} lines, {tally.rates(done, tokens)}"
+        if log and time.monotonic() - tally.said >= SECONDS:
+            log.say(f"answered {text}")
+            tally.said = time.monotonic()
+        if log:
+            log.doing(f"answering: {text}")
+
+    numbers = [entry.number for entry in entries]
+    answers = answer_ids(
+        loaded, [entry.inputs for entry in entries], batch_size, options, output_limit, keys=numbers, doing=doing
+    )
+    tally.lines += len(answers)
+    tally.tokens += sum(len(answer.ids) for answer in answers)
+    return answers
+
+
+def _standard_input():
+    if sys.stdin is None:
+        raise UserError("standard input is closed: name a file with --decode_from_file")
+    return sys.stdin.buffer
+
+
+def _prompted(lines):
+    """Yields lines, each after a prompt on standard error."""
+    while True:
+        print("> ", end="", file=sys.stderr, flush=True)
+        line = next(lines, None)
+        if line is None:
+            print(file=sys.stderr)
+            return
+        yield line
+
+
+@contextlib.contextmanager
+def _output(to_file):
+    """Gives a function that writes text; None flushes it."""
+    if to_file:
+        with textio.atomic_writer(to_file) as file:
+            yield lambda text: file.flush() if text is None else file.write(text)
+        return
+    # What a terminal's locale is has no influence on what is written.
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    yield lambda text: sys.stdout.flush() if text is None else sys.stdout.write(text)

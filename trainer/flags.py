@@ -1,8 +1,11 @@
 """The flags of every command. Standard library only."""
 
-import argparse
 import dataclasses
 from collections.abc import Callable
+
+from trainer.flag_types import add_switch, filled, lengths, positive, seed
+from trainer.search_flags import add_search_flags
+from trainer.windows import MOST_INPUT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,59 +25,6 @@ class Command:
     add_flags: Callable
     run: str
     required: tuple = ()
-
-
-def positive(text):
-    """Parses an integer above 0."""
-    return _at_least(1, text, "a positive integer")
-
-
-def natural(text):
-    """Parses an integer of 0 or more."""
-    return _at_least(0, text, "an integer of 0 or more")
-
-
-def seed(text):
-    """Parses an integer that numpy, Keras and TensorFlow all take as a seed."""
-    value = natural(text)
-    if value >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text!r} is not below 2^32")
-    return value
-
-
-def _at_least(limit, text, kind):
-    try:
-        value = int(text)
-    except ValueError:
-        value = limit - 1
-    if value < limit:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
-    return value
-
-
-def filled(text):
-    """Parses a name or a path: `--output_dir=$UNSET` is a mistake and not a wish for the default."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a name; leave the flag out for its default")
-    return text
-
-
-def switch(text):
-    """Parses true or false."""
-    if text.lower() in ("true", "t", "yes", "y", "1"):
-        return True
-    if text.lower() in ("false", "f", "no", "n", "0"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
-
-
-def lengths(text):
-    """Parses "40,80,400" into a tuple of positive integers."""
-    return tuple(positive(part.strip()) for part in text.split(","))
-
-
-def _add_switch(parser, flag, help_):
-    parser.add_argument(flag, nargs="?", const=True, default=False, type=switch, metavar="BOOL", help=help_)
 
 
 def _data_flags(parser):
@@ -164,7 +114,7 @@ def _train_flags(parser):
         default="none",
         help="Keras dtype policy",
     )
-    _add_switch(parser, "--jit_compile", "compile forward and backward pass with XLA (once per batch shape)")
+    add_switch(parser, "--jit_compile", "compile forward and backward pass with XLA (once per batch shape)")
     parser.add_argument(
         "--schedule",
         choices=("train_and_evaluate", "continuous_train_and_eval", "train", "evaluate"),
@@ -198,8 +148,10 @@ def _evaluate_flags(parser):
         "--limit",
         type=positive,
         metavar="N",
-        help="decode at most this many examples (default: 200, or all where the problem has BLEU)",
+        help="score at most this many examples, evenly spaced over the split, or make this many strings of each length "
+        "(default: the whole split; 1,000 strings)",
     )
+    add_search_flags(parser, several=False)
     _data_flags(parser)
     _usr_dir(parser)
 
@@ -215,21 +167,34 @@ def _decode_flags(parser):
     parser.add_argument(
         "--decode_to_file", type=filled, metavar="FILE", help="one answer per line (default: standard output)"
     )
+    add_switch(
+        parser, "--interactive", "answer each line at once, with a prompt (default: where standard input is a terminal)"
+    )
+    parser.add_argument("--limit", type=positive, metavar="N", help="answer the first N lines (default: all)")
     parser.add_argument(
-        "--extra_length",
-        type=natural,
+        "--decode_batch_size",
+        type=positive,
         metavar="N",
-        help="tokens that an answer may have above its input, end tokens included; of a language model tokens of the "
-        "continuation (default: the problem's limit)",
+        help="lines decoded at once (default: 32); fewer where they are long",
     )
     parser.add_argument(
-        "--decode_batch_size", type=positive, default=32, metavar="N", help="lines decoded at once (default: 32)"
+        "--max_input_length",
+        type=positive,
+        metavar="N",
+        help="tokens of a line at most, end token included; a longer one is answered with nothing, and said so "
+        f"(default: {MOST_INPUT:,})",
     )
+    add_switch(parser, "--with_scores", "write JSON with the log-probability of each answer")
+    add_switch(
+        parser, "--with_ponder", "write JSON with the ponder time of each token of input and answer, and the tokens"
+    )
+    add_search_flags(parser)
     parser.add_argument(
-        "--decode_hparams", action="append", metavar="K=V,K=V", help="T2T's spelling of extra_length and batch_size"
+        "--decode_hparams",
+        action="append",
+        metavar="K=V,K=V",
+        help="the same settings in tensor2tensor's spelling: beam_size=4,alpha=0.6,extra_length=50,batch_size=32",
     )
-    _add_switch(parser, "--with_scores", "write JSON with the log probability of each answer")
-    _add_switch(parser, "--with_ponder", "write JSON with the ponder times of each input")
     _usr_dir(parser)
 
 
@@ -249,6 +214,17 @@ def _export_flags(parser):
     parser.add_argument(
         "--export_dir", type=filled, metavar="DIR", help="versions are written here (default: OUTPUT_DIR/export)"
     )
+    add_search_flags(parser)
+    _usr_dir(parser)
+
+
+def _explain_flags(parser):
+    _run_flags(parser)
+    parser.add_argument("--text", type=filled, metavar="TEXT", help="one input; a prompt for a language model")
+    parser.add_argument(
+        "--target", type=filled, metavar="TEXT", help="look at this answer (default: the one that the model gives)"
+    )
+    parser.add_argument("--to", type=filled, metavar="FILE.html", help="the page (default: in the run directory)")
     _usr_dir(parser)
 
 
@@ -285,8 +261,11 @@ COMMANDS = {
     ),
     "decode": Command(
         "answer inputs, one per line",
-        "Answers one input per line; with --with_* one JSON object per line. A language model goes on where a line\n"
-        "ends: the answer is the continuation.",
+        "Answers one input per line, in their order; with --with_* or --n_best one JSON object per line. A language\n"
+        "model goes on where a line ends: the answer is the continuation. A line that cannot be answered (not UTF-8,\n"
+        "an unknown symbol, too long) gets an empty answer and a warning, and the exit code is 1 at the end.\n"
+        "Lines are read in windows of 256 to 4,096 and answered when one is full or the input ends; --interactive\n"
+        "answers each at once.",
         _decode_flags,
         "trainer.commands:decode",
         ("output_dir",),
@@ -301,10 +280,18 @@ COMMANDS = {
     ),
     "export": Command(
         "write a SavedModel for serving",
-        "Writes a SavedModel, text in and text out.",
+        "Writes a SavedModel, text in and text out. How it searches is fixed here.",
         _export_flags,
         "trainer.commands:export",
         ("output_dir",),
+    ),
+    "explain": Command(
+        "show what a model did with one input, as a web page",
+        "Writes one self-contained web page: the tokens of an input and its answer, their ponder times, and for each\n"
+        "step the halting probabilities and the attention of each head. Prints its path.",
+        _explain_flags,
+        "trainer.commands:explain",
+        ("output_dir", "text"),
     ),
     "datagen": Command(
         "prepare a problem's data",

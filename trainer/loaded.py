@@ -6,6 +6,8 @@ import pathlib
 from trainer.decode import decode_lines
 from ut_keras.errors import UserError
 
+_COMPILED = 8  # functions that are kept, one for each `DecodingOptions`
+
 
 class Loaded:
     """A trained model with its problem.
@@ -19,7 +21,7 @@ class Loaded:
         checkpoint: which weights these are, for the record: a path in the run directory.
 
     Attributes:
-        answers: function (decoder_ponder) -> the compiled `answer` function, which serves every batch shape.
+        answers: function (`DecodingOptions`) -> the compiled `answer` function, which serves every batch shape.
         measure: the `Measure` of the model.
 
     Example:
@@ -36,15 +38,38 @@ class Loaded:
         self.step = step
         self.output_dir = output_dir
         self.checkpoint = checkpoint
-        self.answers = functools.cache(self._compile_answers)
+        self.answers = functools.lru_cache(_COMPILED)(self._compile_answers)
 
-    def generate(self, texts, batch_size=32):
+    def generate(self, texts, batch_size=32, **options):
         """Returns the answer to each of `texts`, a list of strings, as `python -m trainer decode` would.
 
         A language model goes on where each text ends, and gives what comes behind it.
+
+        Args:
+            texts: list of strings.
+            batch_size: texts at once.
+            **options: what the command has flags for: `extra_length`, `max_output_length`, `max_input_length`, and
+                the fields of `ut_keras.decoding.options.DecodingOptions` (`beam_size`, `alpha`, `temperature`, ...).
+
+        Returns:
+            list of strings; with `n_best` above 1 a list of lists of strings, best first (fewer where there are not
+            so many answers).
+
+        Raises:
+            UserError: a text cannot be encoded or is too long; the message names its number, and nothing is decoded.
+            UsageError: options do not fit each other or the problem.
         """
-        texts = _list(texts, "generate")
-        return [decoded.text for decoded in decode_lines(self, texts, batch_size, source="text")]
+        answers = self.decode(texts, batch_size, **options)
+        if options.get("n_best", 1) == 1:
+            return [decoded.text for decoded in answers]
+        return [[hypothesis.text for hypothesis in decoded.hypotheses] for decoded in answers]
+
+    def decode(self, texts, batch_size=32, **options):
+        """Returns the `trainer.answers.Decoded` of each of `texts`: scores, ponder times and all hypotheses.
+
+        Arguments and errors are those of `generate`.
+        """
+        return decode_lines(self, _list(texts, "generate"), batch_size, source="text", **options)
 
     def score(self, sources, targets=None):
         """Returns the natural logarithm of the probability of each target, a list, as `python -m trainer score` would.
@@ -76,11 +101,10 @@ class Loaded:
 
         return Measure(self.model, self.problem)
 
-    def _compile_answers(self, decoder_ponder=False):
-        """Returns the compiled `answer` function; built once, it serves every batch shape."""
+    def _compile_answers(self, options):
         from ut_keras.decoding.answer import compile_answer
 
-        return compile_answer(self.model, self.problem.features, decoder_ponder)
+        return compile_answer(self.model, self.problem.features, options)
 
 
 def _list(texts, function):

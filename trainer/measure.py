@@ -20,6 +20,7 @@ class Measure:
     Args:
         model: the model.
         problem: its `Problem`.
+        max_steps: recurrent steps at most; None: the model's own.
 
     Attributes:
         positions: most positions of a batch to be measured (source and target, with padding), which bounds its memory:
@@ -36,17 +37,18 @@ class Measure:
         positions), "positions/<side>" and "ponder_max/<side>".
     """
 
-    def __init__(self, model, problem):
+    def __init__(self, model, problem, max_steps=None):
         features = problem.features
         signature = {"targets": tf.TensorSpec([None, None], tf.int32)}
         if features.input_vocabulary_size:
             signature["inputs"] = tf.TensorSpec([None] * (3 if features.words_per_sentence else 2), tf.int32)
         unknown = problem.vocabularies["targets"].unknown  # to predict that is to know no word
         last = features.target == "sequence" and problem.scored == "last"
+        depth = {} if max_steps is None else {"max_steps": max_steps}
 
         @tf.function(input_signature=[signature, tf.TensorSpec([None], tf.int32)])
         def measure(batch, alternatives):
-            logits, ponder = model(batch, training=False, return_ponder=True)
+            logits, ponder = model(batch, training=False, return_ponder=True, **depth)
             numbers = metrics.by_example(logits, batch["targets"])
             if last:
                 words = metrics.last_word(logits, batch["targets"], alternatives, unknown)

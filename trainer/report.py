@@ -6,10 +6,11 @@ import sys
 import numpy as np
 
 from problems import textio
-from trainer.decode import answer_ids
+from trainer.answers import answer_ids
 from trainer.eval_json import merge_eval, with_info
 from trainer.evaluate import Evaluator, sample
 from trainer.tables import table
+from trainer.token_texts import source_tokens, tokens
 
 EXAMPLES = 5
 PICTURE = "ponder.png"
@@ -42,21 +43,21 @@ def final_report(loaded, evaluator=None, split=None, out=None):
     chosen = [examples.example(int(index)) for index in sample(len(examples), EXAMPLES)]
     pondering = getattr(loaded.hparams, "recurrence_type", None) == "act"
     if problem.features.input_vocabulary_size:
-        answers = answer_ids(loaded, [example["inputs"] for example in chosen], with_ponder=pondering)
+        answers = answer_ids(loaded, [example["inputs"] for example in chosen])
     else:
         chosen = [parted(example["targets"], problem.scored) for example in chosen]
         chosen = [example for example in chosen if len(example["inputs"])]
         answers = answer_ids(
             loaded,
             [example["inputs"] for example in chosen],
-            with_ponder=pondering,
             limits=[1 if problem.scored == "last" else len(example["targets"]) for example in chosen],
         )
     shown = "\n".join(_shown(problem, *pair) for pair in zip(chosen, answers, strict=True))
     textio.write_text(run_dir / "decodes.txt", shown)
     print(f"\nexamples of {split}:\n\n{shown}", file=out)
     if pondering and answers:
-        spreads = [float(np.ptp(next(iter(answer.ponder_times.values())))) for answer in answers]
+        sides = [answer.ponder_times for answer in answers]
+        spreads = [float(np.ptp(times["encoder" if "encoder" in times else "decoder"])) for times in sides]
         widest = int(np.argmax(spreads))
         picture = ponder_picture(loaded, chosen[widest], answers[widest])
         picture.savefig(run_dir / PICTURE)
@@ -99,25 +100,12 @@ def ponder_picture(loaded, example, answer):
     return ponder_times(source, times["encoder"], title=title, max_steps=steps, marked=question)
 
 
-def source_tokens(problem, ids):
-    """Returns a name for each position of an input: its symbol, or its sentence where inputs are sentences."""
-    vocabulary = problem.vocabularies["inputs"]
-    if np.ndim(ids) == 2:
-        return [vocabulary.decode(row) for row in ids if np.any(row)]
-    return tokens(vocabulary, ids)
-
-
-def tokens(vocabulary, ids):
-    """Returns the text of each id; the end token, which has none, is called "end"."""
-    return [vocabulary.decode([int(id_)]) if id_ != 1 else "end" for id_ in ids if id_]
-
-
 def _shown(problem, example, answer):
     """Returns the lines of one example. Another continuation or translation is not wrong, only other."""
     right = problem.decode_target(example["targets"])
     text = problem.decode_input(example["inputs"])
     continues = not problem.features.input_vocabulary_size
-    judged = not problem.decodes_all and (not continues or problem.scored == "last")
+    judged = not problem.free_form and (not continues or problem.scored == "last")
     mark = "  (wrong)" if judged and answer.text != right else ""
     labels = ("prompt", "goes on", "true") if continues else ("input", "answer", "right")
     width = max(map(len, labels)) + 2

@@ -9,7 +9,8 @@ import numpy as np
 
 from problems import textio
 from trainer import reduction
-from trainer.decode import encode_line, pad
+from trainer.answers import pad
+from trainer.line_encoder import encode_or_raise
 from trainer.progress import Progress
 from ut_keras.errors import UserError
 
@@ -60,7 +61,7 @@ def encode_pairs(problem, pairs, where):
     for number, (source, target) in enumerate(pairs, 1):
         inputs = None
         if source is not None:
-            inputs = encode_line(problem, source, number, where)
+            inputs = encode_or_raise(problem, source, f"{where} {number}")
             if not len(inputs):
                 raise UserError(f"{where} {number}: its source is empty")
         try:

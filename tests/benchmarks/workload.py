@@ -7,6 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from ut_keras import losses, optimizers
+from ut_keras.decoding.decoder import EOS, Decoder
+from ut_keras.decoding.search import decoder_of, search
 from ut_keras.hparams import Features, HParams
 from ut_keras.models.build import build_model
 
@@ -76,3 +78,35 @@ def forward(model):
         return model(batch)
 
     return lambda batch: run(batch).numpy()
+
+
+def decoding(model, options, config):
+    """Returns a function that decodes one batch of random inputs, exactly `length` tokens for each row.
+
+    Args:
+        model: a sequence-to-sequence model.
+        options: `DecodingOptions`.
+        config: one of `CONFIGS`, its "batch" the rows.
+    """
+    inputs = make_batch(config)["inputs"]
+
+    @tf.function(input_signature=[_SIGNATURE["inputs"]])
+    def run(inputs):
+        rows, zeros = tf.shape(inputs)[0], tf.zeros_like(inputs[:, 0])
+        decoder = _NoEnd(decoder_of(model, model.encode({"inputs": inputs}), options))
+        return search(decoder, tf.zeros([rows, 0], tf.int32), zeros, zeros + config["length"], options).ids
+
+    return lambda: run(inputs).numpy()
+
+
+class _NoEnd(Decoder):
+    """A decoder that never predicts the end token; all else is another decoder's."""
+
+    def __init__(self, decoder):
+        self._decoder = decoder
+        for name in ("start", "reorder", "select", "grow", "invariants"):
+            setattr(self, name, getattr(decoder, name))
+
+    def step(self, state, ids, position):
+        logits, times, state = self._decoder.step(state, ids, position)
+        return logits - 1e9 * tf.one_hot(EOS, VOCABULARY), times, state

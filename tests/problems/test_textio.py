@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -112,3 +113,58 @@ def test_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write .*out.txt: Not a directory|File exists"):
         textio.write_text(tmp_path / "file" / "out.txt", "text")
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\xef\xbb\xbf", []),
+        (b"a\r\n\xff\xe9b\nc", [("a", ""), ("\ufffd\ufffdb", "byte 0xff at offset 3 is not UTF-8"), ("c", "")]),
+        (b"\xef\xbb\xbfa\n\n", [("a", ""), ("", "")]),
+        (b"12345\n123456\n1", [("12345", ""), ("", "it is longer than 5 bytes"), ("1", "")]),
+        (b"12345\r\n123456\r\n1", [("12345", ""), ("", "it is longer than 5 bytes"), ("1", "")]),
+        (b"\xef\xbb\xbf12345", [("12345", "")]),
+        (b"x" * 1000 + b"\n2\n", [("", "it is longer than 5 bytes"), ("2", "")]),
+        (b"1\n" + b"x" * 1000, [("1", ""), ("", "it is longer than 5 bytes")]),
+        (b"x" * 10 + b"\n" + b"x" * 20 + b"\n", [("", "it is longer than 5 bytes")] * 2),
+    ],
+)
+def test_lines_that_may_be_anything_are_as_many(tmp_path, data, lines):
+    assert [tuple(line) for line in textio.read_any_lines(io.BytesIO(data), longest=5)] == lines
+    packed = _write(tmp_path / "packed", gzip.compress(data))
+    assert [tuple(line) for line in textio.read_any_lines(packed, longest=5)] == lines
+
+
+@given(st.lists(st.binary(max_size=12)), st.integers(1, 12))
+def test_readers_agree_on_the_number_of_lines_and_on_those_that_are_right(parts, longest):
+    data = b"\n".join(parts)
+    found = list(textio.read_any_lines(io.BytesIO(data), longest))
+    replaced = data.decode("utf-8", "replace").encode()
+    expected = list(textio.read_lines(io.BytesIO(data if data.isascii() else replaced)))
+    assert len(found) == len(expected)
+    for line, text in zip(found, expected, strict=True):
+        assert bool(line.fault) or line.text == text
+
+
+def test_a_long_line_is_not_held():
+    class Zeros(io.RawIOBase):
+        """200 MB without a line feed."""
+
+        left = 200_000_000
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            size = min(len(buffer), self.left)
+            buffer[:size] = b"0" * size
+            self.left -= size
+            return size
+
+    tracemalloc.start()
+    lines = list(textio.read_any_lines(io.BufferedReader(Zeros())))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [line.fault for line in lines] == ["it is longer than 1,048,576 bytes"]
+    assert peak < 20_000_000

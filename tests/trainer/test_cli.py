@@ -54,7 +54,21 @@ BABI = "--problem=babi_qa_sentence_task1_1k"
         (["decode", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
         (["score", "--output_dir=/nowhere/run"], 2, ["--score_file"]),
         (["score", "--output_dir=/nowhere/run", "--score_file=x"], 1, ["/nowhere/run"]),
-        (["decode", "--output_dir=x", "--decode_hparams=beam_siz=4"], 2, ["beam_siz"]),
+        (["decode", "--output_dir=x", "--decode_hparams=beam_siz=4"], 2, ["'beam_siz'", "near names: beam_size"]),
+        (["decode", "--output_dir=x", "--decode_hparams=max_input_size=9"], 2, ["--max_input_length"]),
+        (["decode", "--output_dir=x", "--beam_size=0"], 2, ["--beam_size", "'0' is not a positive integer"]),
+        (["decode", "--output_dir=x", "--alpha=-1"], 2, ["alpha=-1.0", "at least 0"]),
+        (["decode", "--output_dir=x", "--alpha=lots"], 2, ["--alpha", "'lots' is not a number"]),
+        (["decode", "--output_dir=x", "--beam_size=2", "--n_best=3"], 2, ["n_best=3", "raise beam_size"]),
+        (["decode", "--output_dir=x", "--top_k=3"], 2, ["top_k=3", "temperature"]),
+        (["decode", "--output_dir=x", "--beam_size=2", "--temperature=1"], 2, ["leave one out"]),
+        (["decode", "--output_dir=x", "--interactive", "--decode_from_file=y"], 2, ["--interactive reads standard"]),
+        (["decode", "--output_dir=x", "--coupled_stop=most"], 2, ["--coupled_stop", "'most'", "best"]),
+        (["evaluate", "--output_dir=x", "--temperature=nan"], 2, ["temperature=nan"]),
+        (["evaluate", "--output_dir=x", "--n_best=2"], 2, ["no flag '--n_best'"]),
+        (["export", "--output_dir=x", "--beam_size=x"], 2, ["--beam_size", "'x'"]),
+        (["explain", "--output_dir=x"], 2, ["explain needs --text"]),
+        (["explain", "--output_dir=/nowhere/run", "--text=a"], 1, ["/nowhere/run"]),
         (["export", "--output_dir=/nowhere/run"], 1, ["/nowhere/run"]),
         (["ls", "problem"], 2, ["'problem'", "problems"]),
         (["ls", "hparams", "universal_transformer_tini"], 2, ["universal_transformer_tiny"]),
@@ -83,6 +97,10 @@ def test_names_and_flags_are_checked_without_tensorflow():
         [BABI, "--hparams=nope=1"],
         [BABI, "--model=nope"],
         ["evaluate", "--output_dir=/nowhere"],
+        ["decode", "--output_dir=/nowhere", "--beam_size=4", "--n_best=2", "--decode_hparams=alpha=1.0"],
+        ["decode", "--output_dir=/nowhere", "--top_p=0"],
+        ["export", "--output_dir=/nowhere", "--beam_size=4"],
+        ["explain", "--output_dir=/nowhere", "--text=a"],
     ]
     code = (
         "import sys, trainer\n"
@@ -92,7 +110,7 @@ def test_names_and_flags_are_checked_without_tensorflow():
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == "[0, 0, 0, 0, 2, 2, 2, 2, 1]"
+    assert result.stdout.splitlines()[-1] == "[0, 0, 0, 0, 2, 2, 2, 2, 1, 1, 2, 1, 1]"
 
 
 @pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("ls", 0), ("--wrong", 2)])
@@ -132,6 +150,12 @@ def test_help_of_every_command(command, capsys):
         ("evaluate", "--limit", "examples"),
         ("decode", "--extra_length", "end tokens included"),
         ("decode", "--decode_batch_size", "lines"),
+        ("decode", "--max_input_length", "tokens of a line at most, end token included"),
+        ("decode", "--max_output_length", "tokens of an answer at most, end token included"),
+        ("decode", "--alpha", "log-probability / ((5 + n) / 6)^A; 0 is neutral"),
+        ("decode", "--temperature", "softmax(logits / T); 1 is neutral"),
+        ("export", "--max_output_length", "end token included"),
+        ("evaluate", "--extra_length", "end tokens included"),
     ],
 )
 def test_help_says_what_a_length_counts(command, option, unit, capsys):

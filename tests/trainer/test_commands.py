@@ -37,14 +37,24 @@ def test_schedule_evaluate_is_the_evaluate_command(run, tiny_dir, capsys):
     [
         (["evaluate", "--split=tset"], 2, "tiny_class has no split 'tset'; it has train, dev, test"),
         (["evaluate", "--lengths=3"], 2, "tiny_class has no inputs of a chosen length"),
+        (["evaluate", "--beam_size=4"], 2, "beam_size=4 searches for a sequence and the answer is a class"),
+        (["evaluate", "--seed=4"], 2, "tiny_class is scored without decoding: leave --seed out"),
+        (["evaluate", "--extra_length=4"], 2, "tiny_class answers with a class, which has no length"),
+        (["evaluate", "--manual_dir=/nowhere/data"], 1, "--manual_dir=/nowhere/data does not exist: name the folder"),
         (["evaluate", "--checkpoint=/nowhere/ckpt-1"], 1, "there is no checkpoint /nowhere/ckpt-1"),
         (["decode", "--decode_from_file=/nowhere/lines"], 1, "/nowhere/lines"),
         (["decode", "--decode_hparams=batch_size=0"], 2, "batch_size='0' is not a positive integer"),
+        (["decode", "--beam_size=4"], 2, "the answer is a class: leave it out"),
+        (["decode", "--max_output_length=4"], 2, "leave max_output_length out"),
+        (["decode", "--max_steps=4"], 2, "max_steps=4: the model has learned a signal for each of 3 steps"),
         (["export"], 2, "the problem needs its own text_encoder"),
+        (["export", "--beam_size=2"], 2, "the answer is a class: leave it out"),
+        (["explain", "--text=red green", "--target=purple"], 1, "--target: tiny_class has no class 'purple'"),
+        (["explain", "--text=red green", "--to=/"], 1, "cannot write /: it is a directory"),
     ],
 )
 def test_a_mistake_is_one_line(run, argv, code, message, capsys):
-    before = sorted(run.rglob("*"))
+    before = sorted(path for path in run.rglob("*") if path.name != "export")
     assert trainer.main([*argv, f"--output_dir={run}"]) == code
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("trainer: error: ")

@@ -11,6 +11,8 @@ from trainer import evaluate as evaluation
 from trainer import measure
 from trainer.evaluate import Evaluator, evaluate, sample
 from trainer.loaded import Loaded
+from trainer.output_limit import OutputLimit
+from ut_keras.decoding.options import DecodingOptions
 
 RIGHT, WRONG = math.log(math.e + 11) - 1, math.log(math.e + 11)  # negative log-likelihood of a token
 
@@ -52,8 +54,9 @@ def test_no_score_depends_on_the_batch_size(scores, monkeypatch, tokens):
     monkeypatch.setattr(measure, "POSITIONS", tokens)
     again = evaluate(Loaded(Copier(), CopyDigits()), "test")
     assert list(again) == list(scores)
-    for key, value in scores.items():
-        assert again[key] == pytest.approx(value, rel=1e-6), key
+    assert again.pop("test/info") == scores["test/info"]
+    for key, value in again.items():
+        assert value == pytest.approx(scores[key], rel=1e-6), key
 
 
 def test_class_scores_have_no_teacher_forcing_in_their_name():
@@ -75,7 +78,12 @@ def test_exact_lengths_are_made_decoded_and_counted(capsys):
     assert scores["length_5/free_running/sequence_accuracy"] == 1.0
     assert scores["length_5/free_running/count"] == scores["length_5/count"] == 3
     assert scores["length_50/tokens"] == 3 * 51
-    assert "length_50: decoding all 3 examples" in capsys.readouterr().err
+    assert "length_50: decoding 3 examples" in capsys.readouterr().err
+
+
+def test_a_thousand_strings_are_made_of_each_length():
+    scores = evaluate(Loaded(Copier(), CopyDigits()), lengths=(2, 150))
+    assert [scores[f"length_{length}/free_running/count"] for length in (2, 150)] == [1000, 1000]
 
 
 def test_decoded_answer_that_is_cut_off_or_too_long_is_wrong():
@@ -94,7 +102,7 @@ def test_compiled_functions_serve_every_split_and_shape():
     for length in (3, 7, 30):
         evaluator.evaluate(CopyDigits().exact_length_split(length, 2, 0), "made")
     assert evaluator.loaded.measure.compiled.experimental_get_tracing_count() == 1
-    assert evaluator.loaded.answers(False).experimental_get_tracing_count() == 1
+    assert evaluator.loaded.answers(DecodingOptions()).experimental_get_tracing_count() == 1
 
 
 def test_sums_of_many_batches_do_not_lose_precision(monkeypatch):
@@ -118,11 +126,14 @@ def test_sums_of_many_batches_do_not_lose_precision(monkeypatch):
 def test_sample_is_spread_over_the_split_and_always_the_same():
     np.testing.assert_array_equal(sample(10, 5), [0, 2, 4, 6, 8])
     np.testing.assert_array_equal(sample(3, 200), [0, 1, 2])
+    np.testing.assert_array_equal(sample(3), [0, 1, 2])
 
 
 def test_groups_have_every_score_of_their_own():
     scores = evaluate(Loaded(Copier(), Grouped()), "test")
-    assert scores["test/info"] == {"signature": "a:b", "groups": ["short", "long", "none"]}
+    info = scores["test/info"]
+    assert info.keys() == {"decoding", "signature", "groups"}
+    assert (info["signature"], info["groups"]) == ("a:b", ["short", "long", "none"])
     # short: "1" and the wrong "5 8"; long: seven and four tokens
     assert (scores["test/short/count"], scores["test/short/tokens"], scores["test/long/tokens"]) == (2, 5, 11)
     assert scores["test/short/teacher_forced/accuracy"] == pytest.approx(4 / 5)
@@ -133,17 +144,78 @@ def test_groups_have_every_score_of_their_own():
     assert [key for key in scores if key.startswith("test/none/")] == ["test/none/count"]
 
 
-def test_scored_text_is_all_of_the_split_unless_a_limit_says_less(monkeypatch, capsys):
-    monkeypatch.setattr(evaluation, "DECODED_EXAMPLES", 3)
-    every = evaluate(Loaded(Copier(), Grouped()), "test")
-    assert every["test/free_running/pairs"] == every["test/free_running/count"] == 4
-    assert every["test/free_running/last"] == 0.0
-    part = evaluate(Loaded(Copier(), Grouped()), "test", limit=2)
-    assert part["test/free_running/pairs"] == part["test/free_running/count"] == 2
-    assert part["test/long/free_running/count"] == 2 and "test/short/free_running/count" not in part
-    assert evaluate(Loaded(Copier(), CopyDigits()), "test")["test/free_running/count"] == 3
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [f"test: decoding {of} examples" for of in ("all 4", "2 of 4", "3 of 4")]
+def test_all_of_the_split_is_scored_and_decoded_unless_a_limit_says_less(capsys):
+    for problem in (Grouped(), CopyDigits()):
+        every = evaluate(Loaded(Copier(), problem), "test")
+        assert every["test/count"] == every["test/free_running/count"] == 4
+    capsys.readouterr()
+    part = evaluate(Loaded(Copier(), Grouped()), "test", limit=2)  # "3 1 4" and "5 9 2 6 5 3", both long
+    assert part["test/free_running/pairs"] == part["test/free_running/count"] == part["test/count"] == 2
+    assert part["test/tokens"] == 4 + 7
+    assert part["test/long/free_running/count"] == part["test/long/count"] == 2
+    assert part["test/short/count"] == 0 and "test/short/free_running/count" not in part
+    assert capsys.readouterr().err.splitlines() == ["test: 2 of 4 examples", "test: decoding 2 examples"]
+    assert evaluate(Loaded(Copier(), CopyDigits()), "test", limit=9)["test/count"] == 4
+
+
+def test_limit_holds_for_classes():
+    scores = evaluate(Loaded(Copier(), LastSentence()), "dev", limit=1)
+    assert scores["dev/count"] == 1 and scores["dev/accuracy"] == 1.0
+
+
+def test_free_running_scores_say_what_they_were_decoded_with():
+    run = Loaded(Copier(), CopyDigits())
+    assert evaluate(run, "test")["test/info"]["decoding"] == {
+        **DecodingOptions().to_dict(),
+        "extra_length": None,
+        "max_output_length": None,
+    }
+    run.model.strength.assign(8.0)  # so that no shorter answer is more probable
+    options, limit = DecodingOptions(beam_size=3, alpha=0.5), OutputLimit(run.problem, max_output_length=2)
+    scores = evaluate(run, "test", options=options, output_limit=limit)
+    decoding = scores["test/info"]["decoding"]
+    assert (decoding["beam_size"], decoding["alpha"], decoding["max_output_length"]) == (3, 0.5, 2)
+    assert scores["test/free_running/sequence_accuracy"] == 1 / 4  # "1"; the others are cut
+    only = Evaluator(run).evaluate(run.problem.split("test"), "test", free_running=False)
+    assert "test/info" not in only
+
+
+def test_samples_of_an_example_are_the_same_in_a_part_of_the_split():
+    run = Loaded(Copier(), CopyDigits())
+    options = DecodingOptions(temperature=2.0, seed=1)
+    seen = {}
+
+    def recorded(*arguments, keys, **how):
+        answers = answer_ids(*arguments, keys=keys, **how)
+        for key, answer in zip(keys, answers, strict=True):
+            assert seen.setdefault(int(key), answer.ids.tolist()) == answer.ids.tolist()
+        return answers
+
+    answer_ids, evaluation.answer_ids = evaluation.answer_ids, recorded
+    try:
+        evaluate(run, "test", options=options)
+        evaluate(run, "test", options=options, limit=2)
+    finally:
+        evaluation.answer_ids = answer_ids
+    assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_depth_holds_for_all_scores():
+    depths = []
+
+    class Deep(Copier):
+        def call(self, x, training=False, return_ponder=False, max_steps=None):
+            depths.append(max_steps)
+            return super().call(x, training, return_ponder)
+
+        def encode(self, x, max_steps=None):
+            depths.append(max_steps)
+            return super().encode(x)
+
+    scores = evaluate(Loaded(Deep(), CopyDigits()), "test", options=DecodingOptions(max_steps=3))
+    assert 3 in depths and scores["test/info"]["max_steps"] == 3
+    assert scores["test/info"]["decoding"]["max_steps"] == 3
+    assert evaluate(Loaded(Copier(), CopyDigits()), "test")["test/info"].keys() == {"decoding"}
 
 
 def test_a_long_decode_gives_signs_of_life(monkeypatch, capsys):
@@ -152,7 +224,7 @@ def test_a_long_decode_gives_signs_of_life(monkeypatch, capsys):
     from trainer import progress
 
     def slow(*arguments, doing, **options):
-        doing(3)
+        doing(3, 9)
         deadline = time.monotonic() + 60
         while "3 of 4 examples (" not in "".join(said) and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -73,7 +73,7 @@ def test_inputs_are_not_spoken_of_where_there_are_none(trained):
 
 
 def test_decode_gives_the_continuation_alone_and_its_probability(run):
-    answers = decode_lines(run, PROMPTS, with_ponder=True)
+    answers = decode_lines(run, PROMPTS)
     vocabulary = run.problem.vocabularies["targets"]
     for prompt, answer in zip(PROMPTS, answers, strict=True):
         if not prompt.strip():
@@ -86,7 +86,8 @@ def test_decode_gives_the_continuation_alone_and_its_probability(run):
         assert answer.score == pytest.approx(float(tf.reduce_sum(chosen)), rel=1e-5)
         times = ponder["decoder"].ponder_times[0, -len(answer.ids) :]
         np.testing.assert_allclose(answer.ponder_times["decoder"], times)
-        assert answer.ponder_times.keys() == {"decoder"}
+        np.testing.assert_allclose(answer.ponder_times["prompt"], ponder["decoder"].ponder_times[0, : -len(answer.ids)])
+        assert answer.ponder_times.keys() == {"prompt", "decoder"}
     assert run.generate(PROMPTS, batch_size=1) == [answer.text for answer in answers]
 
 
@@ -100,8 +101,12 @@ def test_decode_command_writes_a_line_for_each(trained, tmp_path):
     argv = ["decode", f"--output_dir={trained[0]}", f"--decode_from_file={tmp_path / 'in'}", "--with_ponder"]
     assert trainer.main([*argv, "--with_scores", f"--decode_to_file={tmp_path / 'out'}"]) == 0
     first, empty, _ = (json.loads(line) for line in (tmp_path / "out").read_text().splitlines())
-    assert first["input"] == "one a" and first["ponder_times"].keys() == {"decoder"} and first["score"] < 0
-    assert empty == {"input": "", "output": "", "score": 0.0, "ponder_times": {"decoder": []}}
+    assert first["input"] == "one a" and first["score"] < 0
+    assert first["tokens"]["prompt"] == ["one", "a"] and first["tokens"]["decoder"]
+    for side in ("prompt", "decoder"):
+        assert len(first["ponder_times"][side]) == len(first["tokens"][side])
+    nothing = {"prompt": [], "decoder": []}
+    assert empty == {"input": "", "output": "", "score": 0.0, "ponder_times": nothing, "tokens": nothing}
 
 
 def test_score_is_the_probability_of_the_whole_text_with_its_end(trained, run, tmp_path, capsys):
@@ -121,7 +126,7 @@ def test_score_is_the_probability_of_the_whole_text_with_its_end(trained, run, t
 def test_export_answers_as_decode_and_ponders_prompt_and_continuation(run, tmp_path):
     served = tf.saved_model.load(str(export(run, tmp_path))).signatures["serving_default"]
     found = served(inputs=tf.constant(PROMPTS))
-    expected = decode_lines(run, PROMPTS, with_ponder=True)
+    expected = decode_lines(run, PROMPTS)
     assert [text.decode() for text in found["outputs"].numpy()] == [answer.text for answer in expected]
     np.testing.assert_allclose(found["scores"], [answer.score for answer in expected], rtol=1e-5)
     for row, prompt, answer in zip(found["ponder_times"].numpy(), PROMPTS, expected, strict=True):

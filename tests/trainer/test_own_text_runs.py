@@ -71,8 +71,10 @@ def test_answer_with_a_line_feed_stays_one_line(monkeypatch, tmp_path, capfd):
     import numpy as np
 
     from trainer import decode
+    from trainer.answers import Decoded, Hypothesis
 
-    answers = [decode.Decoded(text, -1.0, np.zeros(1), np.zeros(1), {}) for text in ("a\nb", "c")]
+    texts = [Hypothesis(text, -1.0, None, np.zeros(1), None) for text in ("a\nb", "c")]
+    answers = [Decoded(best.text, -1.0, best.ids, np.zeros(1), {}, (best,)) for best in texts]
     monkeypatch.setattr(decode, "answer_ids", lambda *args, **kwargs: answers)
     textio.write_lines(tmp_path / "in", ["1", "2"])
     problem = problems.get("algorithmic_identity_binary40")

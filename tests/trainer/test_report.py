@@ -11,7 +11,7 @@ import pytest
 from tests.scripted import Copier, CopyDigits, Grouped, LastSentence
 from trainer.eval_json import merge_eval
 from trainer.loaded import Loaded
-from trainer.report import final_report, parted, ponder_picture, source_tokens
+from trainer.report import final_report, parted, ponder_picture
 from trainer.tables import table
 from ut_keras.errors import UserError
 from ut_keras.hparams import HParams
@@ -34,12 +34,12 @@ def test_report_shows_scores_and_examples_beside_what_was_right(tmp_path):
     info = scores["test/info"]
     assert (info["problem"], info["problem_args"], info["step"]) == ("copy_digits", {}, None)
     assert info["versions"].keys() == {"ut_keras", "tensorflow", "keras", "sacrebleu"}
+    assert info["decoding"]["beam_size"] == 1 and info["decoding"]["extra_length"] is None
     assert "info" not in shown
     assert "answer  5 8  (wrong)" in (tmp_path / "decodes.txt").read_text()
 
 
-def test_scores_of_text_are_of_the_whole_split_and_their_signature_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("trainer.evaluate.DECODED_EXAMPLES", 1)
+def test_scores_of_text_are_of_the_whole_split_and_their_signature_is_kept(tmp_path):
     scores, shown = _report(Grouped(), dataclasses.replace(ACT, recurrence_type="basic"), tmp_path)
     assert scores["test/free_running/pairs"] == scores["test/free_running/count"] == 4
     assert scores["test/info"]["signature"] == "a:b"
@@ -63,7 +63,7 @@ def test_without_halting_nothing_is_drawn(tmp_path):
 def test_story_is_drawn_by_sentence_with_the_question_marked(tmp_path):
     loaded = Loaded(Copier(), LastSentence(), ACT, output_dir=tmp_path)
     example = loaded.problem.split("test").example(0)
-    from trainer.decode import answer_ids
+    from trainer.answers import answer_ids
 
     axes = ponder_picture(loaded, example, answer_ids(loaded, [example["inputs"]])[0]).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["3 1 4", "1 5 9?"]
@@ -95,11 +95,6 @@ def test_table_aligns_values_and_keeps_counts_whole():
         "a/count     12\na/accuracy  0.5000\na/p         1.00e+09\na/l         1.00e-05\na/z         0.0000"
     )
     assert table({}) == ""
-
-
-def test_positions_are_named_by_symbol_or_sentence():
-    assert source_tokens(CopyDigits(), CopyDigits().encode_input("3 1")) == ["3", "1", "end"]
-    assert source_tokens(LastSentence(), LastSentence().encode_input("3 1. 4")) == ["3 1", "4"]
 
 
 @pytest.mark.parametrize("problem", [CopyDigits(), LastSentence()])

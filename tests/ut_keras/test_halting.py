@@ -216,16 +216,3 @@ def test_an_unknown_form_is_refused():
         halting.make_halting("gobal")
     assert halting.make_halting("none") is None
     assert halting.make_halting(None) is None
-
-
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_noise_of_a_position_depends_on_no_length_and_is_even(jit_compile):
-    noise = tf.function(halting.position_noise, jit_compile=jit_compile)
-    draws = np.stack([noise(tf.constant(500), tf.constant(draw)).numpy()[0] for draw in range(20)])
-    np.testing.assert_array_equal(noise(tf.constant(7), tf.constant(3)).numpy()[0], draws[3, :7])
-    assert draws.min() >= 0.0
-    assert draws.max() < 1.0
-    counts, _ = np.histogram(draws, bins=10, range=(0, 1))
-    assert np.all(np.abs(counts - 1000) < 150), counts
-    correlation = np.corrcoef(np.concatenate([draws[:10], draws[10:]]))
-    assert np.abs(correlation - np.eye(20)).max() < 0.2

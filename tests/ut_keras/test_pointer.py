@@ -89,11 +89,11 @@ def test_the_answer_is_a_word_of_the_input_whatever_the_scores():
     model = PointerClassifier(TransformerEncoder(9, max_steps=1, **SIZES), 9)
     inputs = np.array([[2, 7, 2, 1, 0], [2, 2, 8, 3, 1], [0, 0, 0, 0, 0]], "int32")
     found = answer(model, tf.constant(inputs), tf.ones([3], tf.int32), "class")
-    ids = found.ids.numpy()[:, 0]
+    ids = found.ids.numpy()[:, 0, 0]
     assert ids[0] == 7
     assert ids[1] in (3, 8)
     assert ids[2] == 0
-    assert found.scores.numpy()[0] == pytest.approx(0, abs=1e-6)
+    assert found.scores.numpy()[0, 0] == pytest.approx(0, abs=1e-6)
     np.testing.assert_array_equal(model.generate(inputs)[:, 0], ids)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from ut_keras.layers.dropout import dropout
 from ut_keras.layers.embedding import dense_gradient
 from ut_keras.layers.masks import attention_bias
-from ut_keras.layers.projection import project
+from ut_keras.layers.projection import like, project
 
 
 class AttentionContext(NamedTuple):
@@ -23,6 +23,7 @@ class AttentionContext(NamedTuple):
         bias: [B or 1, 1, Q or 1, K], added to the logits; None: all keys are seen.
         keys, values: [B, H, K, E] of the memory; None in self-attention.
         relative_keys, relative_values: [Q, K, E], or None.
+        pairs: [D, 2D] kernels of keys and values alone, where queries are not computed for every position.
     """
 
     queries: Any
@@ -32,6 +33,7 @@ class AttentionContext(NamedTuple):
     values: Any = None
     relative_keys: Any = None
     relative_values: Any = None
+    pairs: Any = None
 
 
 @keras.saving.register_keras_serializable("ut_keras")
@@ -74,12 +76,12 @@ class MultiHeadAttention(keras.layers.Layer):
         size = shape[-1]
         if size % self.num_heads:
             raise ValueError(f"num_heads={self.num_heads} does not divide the hidden size {size}")
-        self._head_size = size // self.num_heads
+        self.head_size = size // self.num_heads
         for name in ("q", "k", "v", "output_transform"):
             weight = self.add_weight(name=name, shape=(size, size), initializer="glorot_uniform")
             setattr(self, f"_{name}", weight)
         if self.max_relative_position:
-            table = (2 * self.max_relative_position + 1, self._head_size)
+            table = (2 * self.max_relative_position + 1, self.head_size)
             self._relative_keys = self.add_weight(
                 name="relative_keys", shape=table, initializer="glorot_uniform", autocast=False
             )
@@ -91,46 +93,92 @@ class MultiHeadAttention(keras.layers.Layer):
     def prepare(self, length=None, memory=None, attention_mask=None, memory_mask=None):
         """Returns the `AttentionContext`; `length` is Q where relative positions are used."""
         dtype = self.compute_dtype
-        q, k, v, output = (
-            tf.cast(tf.convert_to_tensor(w), dtype) for w in (self._q, self._k, self._v, self._output_transform)
-        )
-        q = q * self._head_size**-0.5
         bias = None if attention_mask is None else attention_bias(attention_mask, dtype)
         if memory is None:
-            context = AttentionContext(tf.concat([q, k, v], axis=1), output, bias)
-            if self.max_relative_position:
-                limit = self.max_relative_position
-                distance = tf.range(length)[None, :] - tf.range(length)[:, None]
-                index = tf.clip_by_value(distance, -limit, limit) + limit
-                tables = (tf.convert_to_tensor(w) for w in (self._relative_keys, self._relative_values))
-                keys, values = (tf.cast(tf.gather(dense_gradient(table), index), dtype) for table in tables)
-                context = context._replace(relative_keys=keys, relative_values=values)
-            return context
-        keys = _split_heads(project(memory, k), self.num_heads)
-        values = _split_heads(project(memory, v), self.num_heads)
+            context = self.prepare_apart()._replace(bias=bias, pairs=None)
+            if not self.max_relative_position:
+                return context
+            return self._at_distances(context, tf.range(length)[None, :] - tf.range(length)[:, None])
+        q, k, v, output = self._kernels()
+        keys = split_heads(project(memory, k), self.num_heads)
+        values = split_heads(project(memory, v), self.num_heads)
         if memory_mask is not None:
             bias = attention_bias(memory_mask[:, None, :], dtype)
             values = values * tf.cast(memory_mask, dtype)[:, None, :, None]
         return AttentionContext(q, output, bias, keys, values)
 
-    def attend(self, x, context, seed=None):
-        """Returns the attention [B, Q, D] of x [B, Q, D] under a prepared context."""
-        projected = project(x, context.queries)
-        if context.keys is None:
-            queries, keys, values = (_split_heads(part, self.num_heads) for part in tf.split(projected, 3, axis=-1))
+    def prepare_apart(self):
+        """Returns the context of self-attention as far as no position matters; `at` adds what one does."""
+        q, k, v, output = self._kernels()
+        return AttentionContext(tf.concat([q, k, v], axis=1), output, pairs=tf.concat([k, v], axis=1))
+
+    def at(self, context, places):
+        """Returns a context of `prepare_apart` at some `cache.Places`."""
+        context = context._replace(bias=places.bias)
+        if not self.max_relative_position:
+            return context
+        distance = tf.range(places.capacity)[None, :] - places.indices[:, None]
+        each = places.hypotheses  # reads the keys of all slots; which of them are its own, the bias says
+        return self._at_distances(context, tf.repeat(tf.repeat(distance, each, axis=1), each, axis=0))
+
+    def attend(self, x, context, seed=None, view=None, active=None, watch=None):
+        """Returns the attention [B, Q, D] of x [B, Q, D] under a prepared context.
+
+        Args:
+            x: [B, Q, D], or with `active` packed rows: all of them for self-attention, the active ones for a memory.
+            context: what `prepare` returned.
+            seed: [2] int32 for the dropout, or None.
+            view: `cache.CacheView`, where keys and values of earlier positions are.
+            active: `packing.Active`: only these rows ask, and only theirs come back.
+            watch: a list that the attention weights [B, H, Q, K] are added to.
+        """
+        if active is not None and context.keys is None:
+            keys, values = self._pairs(active.packed.unpack(project(x, context.pairs)))
+            queries = project(active.chosen(x), context.queries[:, : x.shape[-1]])
+        elif context.keys is None:
+            queries, keys, values = tf.split(project(x, context.queries), 3, axis=-1)
+            keys, values = split_heads(keys, self.num_heads), split_heads(values, self.num_heads)
         else:
-            queries, keys, values = _split_heads(projected, self.num_heads), context.keys, context.values
+            queries, keys, values = project(x, context.queries), context.keys, context.values
+        if view is not None and context.keys is None:
+            view.remember(keys, values)
+            keys, values = view.known()
+        queries = split_heads(queries if active is None else active.spread(queries), self.num_heads)
         logits = tf.matmul(queries, keys, transpose_b=True)
         if context.relative_keys is not None:
             logits += tf.einsum("bhqe,qke->bhqk", queries, context.relative_keys)
         if context.bias is not None:
-            logits += context.bias
-        weights = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32)), x.dtype)
+            logits += context.bias if active is None or context.keys is not None else active.bias(context.bias)
+        weights = tf.cast(_softmax(tf.cast(logits, tf.float32)), x.dtype)
+        if watch is not None:
+            watch.append(tf.cast(weights, tf.float32))
         weights = dropout(weights, self.dropout, seed)
         mixed = tf.matmul(weights, values)
         if context.relative_values is not None:
             mixed += tf.einsum("bhqk,qke->bhqe", weights, context.relative_values)
-        return project(_join_heads(mixed), context.output)
+        mixed = _join_heads(mixed)
+        return project(mixed if active is None else active.collect(mixed), context.output)
+
+    def remember(self, x, context, view):
+        """Writes keys and values of x [B, K*Q, D] into a cache, without asking anything."""
+        view.remember(*self._pairs(project(x, context.pairs)))
+
+    def _pairs(self, projected):
+        return [split_heads(part, self.num_heads) for part in tf.split(projected, 2, axis=-1)]
+
+    def _kernels(self):
+        """Returns the kernels of queries (scaled), keys, values and output, of the compute type."""
+        names = (self._q, self._k, self._v, self._output_transform)
+        q, k, v, output = (tf.cast(tf.convert_to_tensor(w), self.compute_dtype) for w in names)
+        return q * self.head_size**-0.5, k, v, output
+
+    def _at_distances(self, context, distance):
+        """distance: [Q, K] int32, key minus query."""
+        limit = self.max_relative_position
+        index = tf.clip_by_value(distance, -limit, limit) + limit
+        tables = (tf.convert_to_tensor(w) for w in (self._relative_keys, self._relative_values))
+        keys, values = (tf.cast(tf.gather(dense_gradient(table), index), self.compute_dtype) for table in tables)
+        return context._replace(relative_keys=keys, relative_values=values)
 
     def call(self, x, memory=None, attention_mask=None, memory_mask=None, seed=None):
         return self.attend(x, self.prepare(tf.shape(x)[1], memory, attention_mask, memory_mask), seed)
@@ -144,14 +192,28 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
-def _split_heads(x, num_heads):
-    """[B, L, H*E] -> [B, H, L, E]."""
-    shape = tf.shape(x)
-    heads = tf.reshape(x, [shape[0], shape[1], num_heads, x.shape[-1] // num_heads])
-    return tf.transpose(heads, [0, 2, 1, 3])
+def _softmax(logits):
+    """logits: [B, H, Q, K] float32."""
+    if logits.shape[2] != 1:
+        return tf.nn.softmax(logits)
+    # One query has so few keys that oneDNN's softmax takes four times as long to begin as this takes in all.
+    shares = tf.exp(logits - tf.reduce_max(logits, axis=-1, keepdims=True))
+    return shares / tf.reduce_sum(shares, axis=-1, keepdims=True)
+
+
+def split_heads(x, num_heads):
+    """Returns x [B, L, H*E] as [B, H, L, E]."""
+    size = x.shape[-1] // num_heads
+    if x.shape[1] == 1:
+        return tf.reshape(x, [-1, num_heads, 1, size])
+    return tf.transpose(tf.reshape(x, like(x, num_heads, size)), [0, 2, 1, 3])
 
 
 def _join_heads(x):
     """[B, H, L, E] -> [B, L, H*E]."""
-    shape = tf.shape(x)
-    return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [shape[0], shape[2], x.shape[1] * x.shape[3]])
+    heads, length, size = x.shape[1:]
+    if length == 1:
+        return tf.reshape(x, [-1, 1, heads * size])
+    x = tf.transpose(x, [0, 2, 1, 3])
+    shape = [-1, length] if length is not None else tf.unstack(tf.shape(x)[:2])
+    return tf.reshape(x, [*shape, heads * size])

@@ -9,7 +9,7 @@ import tensorflow as tf
 from ut_keras.layers.attention import MultiHeadAttention
 from ut_keras.layers.choices import one_of
 from ut_keras.layers.dropout import dropout, fold_seed
-from ut_keras.layers.masks import causal_mask
+from ut_keras.layers.masks import attention_bias, causal_mask
 from ut_keras.layers.normalization import LayerNorm
 from ut_keras.layers.transition import Transition
 
@@ -111,29 +111,73 @@ class Block(keras.layers.Layer):
         """Returns what no step changes: weights as tensors, attention biases, the memory's keys and values."""
         length = tf.shape(padding_mask)[1]
         visible = causal_mask(length) if self.causal else padding_mask[:, None, :]
+        context = self._prepare(self.self_attention.prepare(length, attention_mask=visible), memory, memory_mask)
+        # A decoder's convolutions look back only, so what is behind the end cannot reach a real position.
+        return context if self.causal else {**context, "mask": padding_mask}
+
+    def prepare_apart(self, padding_mask=None, memory=None, memory_mask=None):
+        """Returns the same for packed rows, and without `padding_mask` for a cache, as far as no position matters."""
+        attention = self.self_attention.prepare_apart()
+        if padding_mask is not None:
+            visible = causal_mask(tf.shape(padding_mask)[1]) if self.causal else padding_mask[:, None, :]
+            attention = attention._replace(bias=attention_bias(visible, self.compute_dtype))
+        return self._prepare(attention, memory, memory_mask)
+
+    def _prepare(self, attention, memory, memory_mask):
         context = {
-            "self": self.self_attention.prepare(length, attention_mask=visible),
+            "self": attention,
             "ffn": self.ffn.prepare(),
             "norms": [norm.prepare() for norm in self.norms],
-            # A decoder's convolutions look back only, so what is behind the end cannot reach a real position.
-            "mask": None if self.causal else padding_mask,
+            "mask": None,
         }
         if self.encdec_attention is not None:
             context["encdec"] = self.encdec_attention.prepare(memory=memory, memory_mask=memory_mask)
         return context
 
-    def apply(self, x, context, seed=None):
-        """Returns the block's output [B, L, D] for x [B, L, D] under a prepared context."""
-        sublayers = [lambda y, s: self.self_attention.attend(y, context["self"], s)]
-        if self.encdec_attention is not None:
-            sublayers.append(lambda y, s: self.encdec_attention.attend(y, context["encdec"], s))
-        sublayers.append(lambda y, s: self.ffn.transform(y, context["ffn"], context["mask"], s))
+    def at(self, context, places):
+        """Returns a context for a cache at some `cache.Places`."""
+        return {**context, "self": self.self_attention.at(context["self"], places)}
+
+    def apply(self, x, context, seed=None, view=None, active=None, watch=None, moving=None):
+        """Returns the block's output [B, L, D] for x [B, L, D] under a prepared context.
+
+        Args:
+            x: [B, L, D]; the positions that are new, with `view`; packed rows, with `active`.
+            context: what `prepare`, or `prepare_apart` and `at`, returned.
+            seed: [2] int32 for the dropouts, or None.
+            view: `cache.CacheView` of the positions before.
+            active: `packing.Active`, the rows to refine; only these come back.
+            watch: {"self_attention": [], "encdec_attention": []}, which take the attention weights, or None.
+            moving: `packing.PackedRows` of x, the rows that go through the transition; None: all.
+        """
+        watch = watch or {}
+
+        def attend(y, seed):
+            return self.self_attention.attend(y, context["self"], seed, view, active, watch.get("self_attention"))
+
+        def attend_to_memory(y, seed):
+            weights = watch.get("encdec_attention")
+            return self.encdec_attention.attend(y, context["encdec"], seed, None, active, weights)
+
+        def refine(y, seed):
+            if moving is None:
+                return self.ffn.transform(y, context["ffn"], context["mask"], seed, view)
+            return moving.restore(self.ffn.transform(moving.pack(y), context["ffn"]), 0.0)
+
+        sublayers = [attend, *([] if self.encdec_attention is None else [attend_to_memory]), refine]
         for place, (sublayer, norm, weights) in enumerate(zip(sublayers, self.norms, context["norms"], strict=True)):
             y = sublayer(norm.normalize(x, weights) if self.norm == "pre" else x, fold_seed(seed, 2 * place))
+            if place == 0 and active is not None:
+                x = active.chosen(x)
             x += dropout(y, self.residual_dropout, fold_seed(seed, 2 * place + 1))
             if self.norm == "post":
                 x = norm.normalize(x, weights)
         return x
+
+    def remember(self, x, context, view):
+        """Writes what later positions read of x [B, K*Q, D] into a cache, for positions whose state stays as it is."""
+        y = self.norms[0].normalize(x, context["norms"][0]) if self.norm == "pre" else x
+        self.self_attention.remember(y, context["self"], view)
 
     def call(self, x, padding_mask, memory=None, memory_mask=None, seed=None):
         return self.apply(x, self.prepare(padding_mask, memory, memory_mask), seed)

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from ut_keras.layers.block import Block
+from ut_keras.layers.cache import CacheLayout
 from ut_keras.layers.dropout import dropout, fold_seed
 from ut_keras.layers.halting import make_halting
 from ut_keras.layers.normalization import LayerNorm
@@ -58,6 +59,42 @@ class Body(keras.layers.Layer):
     def finish(self, x):
         """Returns x [B, L, D] after the closing norm, which only pre-norm has."""
         return x if self.final_norm is None else self.final_norm.normalize(x, self.final_norm.prepare())
+
+    def depth(self, max_steps=None):
+        """Returns T of a call; `max_steps` None: the layer's own. A stack of different blocks overrides it."""
+        return self.max_steps if max_steps is None else at_least_one(max_steps)
+
+    def prepare_decoding(self, memory=None, memory_mask=None, steps=None):
+        """Returns what no position changes, for decoding with a cache; `at` adds what one does."""
+        return {
+            "signal": self.timing.prepare_apart(steps),
+            "blocks": [block.prepare_apart(None, memory, memory_mask) for block in self.blocks],
+            "halting": [] if self.halting is None else self.halting.prepare(),
+        }
+
+    def at(self, context, places, lengths):
+        """Returns a context of `prepare_decoding` at some `cache.Places`; lengths: [B or 1] int32."""
+        return {
+            **context,
+            "signal": self.timing.at(context["signal"], places.indices[None, :], lengths),
+            "blocks": [block.at(part, places) for block, part in zip(self.blocks, context["blocks"], strict=True)],
+        }
+
+    def cache_layout(self, steps):
+        """Returns the `cache.CacheLayout` of this many steps (or blocks)."""
+        attention = self.blocks[0].self_attention
+        return CacheLayout(steps * getattr(self, "num_blocks", 1), attention.num_heads, attention.head_size)
+
+    def empty_cache(self, batch, capacity, steps):
+        """Returns a cache for one hypothesis that knows no position, {name: tensor}; see `layers.cache`."""
+        layout, dtype = self.cache_layout(steps), self.compute_dtype
+        shape = [layout.entries * batch * layout.heads, capacity, layout.size]
+        tensors = {"keys": tf.zeros(shape, dtype), "values": tf.zeros(shape, dtype)}
+        for name, (count, channels) in self.blocks[0].ffn.recent_inputs().items():
+            tensors[name] = tf.zeros([layout.entries, batch, 1, count, channels], dtype)
+        for name in () if self.halting is None else self.halting.running_sums():
+            tensors[name] = tf.zeros([steps, batch, 1], tf.float32)
+        return tensors
 
     def get_config(self):
         names = ("max_steps", "signal", "input_dropout", "remat")

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from ut_keras.layers.choices import one_of
+from ut_keras.layers.noise import uniform
 
 FORMS = ("basic", "accumulated", "global", "random", "frozen")
 _WEIGHTED_SUM = ("accumulated", "frozen")
@@ -145,7 +146,7 @@ class AdaptiveComputationTime(keras.layers.Layer):
         zeros = tf.zeros(tf.shape(padding_mask), tf.float32)
         return HaltingState(tf.where(self.counted(padding_mask), 0.0, 1.0), zeros, zeros)
 
-    def probability(self, state, context, padding_mask, causal, seed, step):
+    def probability(self, state, context, padding_mask, causal, seed, step, view=None, packed=None):
         """Returns this step's halting probability, [B, L] float32.
 
         Args:
@@ -155,25 +156,42 @@ class AdaptiveComputationTime(keras.layers.Layer):
             causal: Python bool, whether the recurrence is a decoder's.
             seed: [2] int32, for `random`; None: the same noise for every row, so that no row depends on another.
             step: scalar int32.
+            view: `cache.CacheView` of the positions before, where only new ones are computed.
+            packed: `packing.PackedRows`, where state and mask hold real positions alone, [N, 1].
         """
+        shape = tf.shape(padding_mask)
         if self.form == "random":
-            shape = tf.shape(padding_mask)
-            if seed is None:
-                return tf.broadcast_to(position_noise(shape[1], 2 * step + int(causal)), shape)
-            return tf.random.stateless_uniform(shape, seed)
+            if seed is not None:
+                return tf.random.stateless_uniform(shape, seed)
+            indices = tf.range(shape[1]) if view is None else view.places.indices
+            indices = indices[None, :] if packed is None else packed.places[:, 1:]
+            return tf.broadcast_to(uniform(int(causal), indices, step), shape)
         kernel, bias = context
-        shape = tf.shape(state)
         flat = tf.cast(tf.reshape(state, [-1, kernel.shape[0]]), tf.float32)
-        own = tf.reshape(tf.sigmoid(tf.matmul(flat, kernel) + bias), shape[:2])
+        own = tf.reshape(tf.sigmoid(tf.matmul(flat, kernel) + bias), shape)
         if self.form != "global":
             return own
-        counted = tf.cast(self.counted(padding_mask), tf.float32)
-        if causal and self.global_over == "prefix":
+        if packed is None:
+            return self._mean(own, self.counted(padding_mask), causal, view)
+        whole = packed.unpack(own[..., None])[..., 0]
+        return packed.pack(self._mean(whole, packed.mask, causal)[..., None])[..., 0]
+
+    def _mean(self, own, counted, causal, view=None):
+        """own: [B, L] float32, counted: [B, L] bool; returns [B, L], the mean over the sequence or the prefix."""
+        counted = tf.cast(counted, tf.float32)
+        if view is not None:
+            total = view.running_sums("probabilities", own * counted)
+            count = view.running_sums("counts", counted)
+        elif causal and self.global_over == "prefix":
             total, count = tf.cumsum(own * counted, axis=1), tf.cumsum(counted, axis=1)
         else:
             total = tf.reduce_sum(own * counted, axis=1, keepdims=True)
             count = tf.reduce_sum(counted, axis=1, keepdims=True)
-        return tf.broadcast_to(tf.math.divide_no_nan(total, count), shape[:2])
+        return tf.broadcast_to(tf.math.divide_no_nan(total, count), tf.shape(own))
+
+    def running_sums(self):
+        """Returns the names of the sums over earlier positions that a cache keeps."""
+        return ("probabilities", "counts") if self.form == "global" else ()
 
     def step(self, state, probability, at_limit):
         """Returns `halting_step` of this form; `at_limit` is a scalar bool, True in the last step there is."""
@@ -200,17 +218,6 @@ class AdaptiveComputationTime(keras.layers.Layer):
     def get_config(self):
         names = ("form", "epsilon", "bias_initializer", "remainder_at_limit", "count_padding", "global_over")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-
-def position_noise(length, draw):
-    """Returns [1, length] float32 in [0, 1), for each position a hash of it and of `draw` (scalar int32).
-
-    A longer row begins with the shorter one's noise, on every device, which no stateless generator promises.
-    """
-    x = tf.cast(tf.range(length), tf.uint32) * 2654435769 + tf.cast(draw, tf.uint32) * 2246822507 + 10
-    for shift, factor in ((16, 2146121005), (15, 2221713035), (16, 1)):
-        x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(shift, tf.uint32))) * factor
-    return (tf.cast(tf.bitwise.right_shift(x, tf.constant(8, tf.uint32)), tf.float32) / (1 << 24))[None, :]
 
 
 def make_halting(halting):

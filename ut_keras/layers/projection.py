@@ -13,6 +13,13 @@ def project(x, kernel, transpose=False):
     under XLA inside a loop when shapes are dynamic.
     """
     inner, outer = kernel.shape[::-1] if transpose else kernel.shape
-    shape = tf.shape(x)
     product = tf.matmul(tf.reshape(x, [-1, inner]), kernel, transpose_b=transpose)
-    return tf.reshape(product, [shape[0], shape[1], outer])
+    return tf.reshape(product, like(x, outer))
+
+
+def like(x, *last):
+    """Returns the shape [B, L, *last] of x [B, L, N] for a reshape, without asking for it where L is static."""
+    if x.shape[1] is not None:
+        return [-1, x.shape[1], *last]
+    shape = tf.shape(x)
+    return [shape[0], shape[1], *last]

@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from ut_keras.layers.body import Body, positions_or_default
+from ut_keras.layers.cache import CacheView
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.remat import recompute
 
@@ -23,7 +24,8 @@ class BlockStack(Body):
 
     Call arguments:
         x, padding_mask, positions, memory, memory_mask, seed: as `UniversalRecurrence`.
-        trace: also return {"state": [T, B, L, D]}, the state after each block.
+        trace: also return {"state": [T, B, L, D]}, the state after each block, and the attention weights
+            "self_attention", "encdec_attention" [T, 1, B, H, L, L or S].
 
     Returns:
         ([B, L, D] output, ()), as there is no halting; and the traces where asked for.
@@ -67,19 +69,36 @@ class BlockStack(Body):
         max_steps=None,
         trace=False,
     ):
-        if max_steps not in (None, self.max_steps):
-            raise ValueError(f"max_steps={max_steps}: a stack of {self.max_steps} different blocks has no other depth")
+        self.depth(max_steps)
         x = self.timing.add_to(x, 0, self.timing.prepare(positions_or_default(positions, x)))
         x = self.drop_input(x, seed)
         states = []
+        watch = {"self_attention": [], "encdec_attention": []} if trace else None
         for index, block in enumerate(self.blocks):
 
             def transform(state, index, seed, context, block=block):
-                return block.apply(state, context, seed)
+                return block.apply(state, context, seed, watch=watch)
 
             context = block.prepare(padding_mask, memory, memory_mask)
             arguments = (x, tf.constant(index), fold_seed(seed, index), context)
-            x = recompute(transform, *arguments) if self.remat else transform(*arguments)
+            x = recompute(transform, *arguments) if self.remat and not trace else transform(*arguments)
             states.append(x)
         x = self.finish(x)
-        return (x, (), {"state": tf.stack(states)}) if trace else (x, ())
+        if not trace:
+            return x, ()
+        weights = {name: tf.stack(seen)[:, None] for name, seen in watch.items() if seen}
+        return x, (), {"state": tf.stack(states), **weights}
+
+    def depth(self, max_steps=None):
+        """Returns the number of blocks; ValueError where another is asked for."""
+        if max_steps not in (None, self.max_steps):
+            raise ValueError(f"max_steps={max_steps}: a stack of {self.max_steps} different blocks has no other depth")
+        return self.max_steps
+
+    def advance(self, x, running, context, tensors, places, steps):
+        """Computes new positions behind those that a cache knows; as `UniversalRecurrence.advance`."""
+        tensors = dict(tensors)
+        x = self.timing.add_to(x, 0, context["signal"])
+        for index, (block, part) in enumerate(zip(self.blocks, context["blocks"], strict=True)):
+            x = block.apply(x, part, view=CacheView(tensors, index, places))
+        return self.finish(x), tf.cast(running, tf.float32), tensors

@@ -78,21 +78,30 @@ class TimingSignal(keras.layers.Layer):
 
     def prepare(self, positions, lengths=None, steps=None):
         """Returns what no step changes: the position signal, the step table [T, ...] and the projection."""
+        return self.at(self.prepare_apart(steps), positions, lengths)
+
+    def prepare_apart(self, steps=None):
+        """Returns the same without what depends on positions, which `at` adds."""
         steps = self.max_steps if steps is None else steps
         if self.step == "learned" and steps > self.max_steps:
             raise ValueError(
                 f"max_steps={steps}: the learned step signal has {self.max_steps} rows; "
                 "a model with step='sinusoid' can run deeper than it was trained"
             )
-        context = {"positions": positions, "lengths": lengths, "steps": tf.constant(steps)}
-        if self.position and not self.shift_by_step:
-            context["position"] = self._position_signal(positions)
+        context = {"steps": tf.constant(steps)}
         if self.step == "learned":
             context["table"] = tf.cast(tf.convert_to_tensor(self._table) * self._width**0.5, self.compute_dtype)
         elif self.step == "sinusoid":
             context["table"] = tf.cast(sinusoids(tf.range(steps), self._width, self.layout), self.compute_dtype)
         if self._projection is not None:
             context["projection"] = tf.cast(tf.convert_to_tensor(self._projection), self.compute_dtype)
+        return context
+
+    def at(self, context, positions, lengths=None):
+        """Returns a context of `prepare_apart` for positions [B or 1, L] and lengths [B or 1]."""
+        context = {**context, "positions": positions, "lengths": lengths}
+        if self.position and not self.shift_by_step:
+            context["position"] = self._position_signal(positions)
         return context
 
     def add_to(self, x, step, context):

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from ut_keras.layers.choices import one_of
 from ut_keras.layers.dropout import dropout
+from ut_keras.layers.projection import like
 
 
 @keras.saving.register_keras_serializable("ut_keras")
@@ -71,22 +72,38 @@ class Transition(keras.layers.Layer):
         weights = [self._kernel1, self._bias1, self._kernel2, self._bias2, *self._depthwise]
         return [tf.cast(tf.convert_to_tensor(weight), self.compute_dtype) for weight in weights]
 
-    def transform(self, x, context, padding_mask=None, seed=None):
-        """Returns the transition [B, L, D] of x [B, L, D] under prepared weights."""
+    def transform(self, x, context, padding_mask=None, seed=None, view=None):
+        """Returns the transition [B, L, D] of x [B, L, D] under prepared weights.
+
+        `view` is the `cache.CacheView` that holds what the convolutions read of earlier positions.
+        """
         kernel1, bias1, kernel2, bias2, *depthwise = context
         real = None if padding_mask is None else tf.cast(padding_mask, x.dtype)[..., None]
-        shape = tf.shape(x)
+        shape = like(x, x.shape[-1])
         if depthwise:
-            x = _depthwise_convolution(x if real is None else x * real, depthwise[0], self.causal)
+            x = self._convolve(x if real is None else x * real, depthwise[0], view, "inputs1")
         # Not bias_add: its gradient adds rows up one by one in the compute type, and bfloat16 sticks at 256.
         inner = tf.nn.relu(tf.matmul(tf.reshape(x, [-1, kernel1.shape[0]]), kernel1) + bias1)
         inner = dropout(inner, self.dropout, seed)
         if depthwise:
-            inner = tf.reshape(inner, [shape[0], shape[1], self.filter_size])
-            inner = _depthwise_convolution(inner if real is None else inner * real, depthwise[1], self.causal)
+            inner = tf.reshape(inner, [*shape[:2], self.filter_size])
+            inner = self._convolve(inner if real is None else inner * real, depthwise[1], view, "inputs2")
             inner = tf.reshape(inner, [-1, self.filter_size])
         outer = tf.reshape(tf.matmul(inner, kernel2) + bias2, shape)
         return outer * real if self.zero_padding and self.kind == "fc" and real is not None else outer
+
+    def recent_inputs(self):
+        """Returns {name: (positions, channels)} of what a cache keeps of the positions before."""
+        if self.kind == "fc":
+            return {}
+        first, second = self._depthwise
+        return {f"inputs{i}": (w.shape[0] - 1, w.shape[1]) for i, w in ((1, first), (2, second))}
+
+    def _convolve(self, x, kernel, view, name):
+        if view is None:
+            return _depthwise_convolution(x, kernel, self.causal)
+        whole = view.with_recent(name, x)
+        return tf.reshape(_depthwise_convolution(whole, kernel, None), tf.shape(x))
 
     def call(self, x, padding_mask=None, seed=None):
         return self.transform(x, self.prepare(), padding_mask, seed)
@@ -97,9 +114,14 @@ class Transition(keras.layers.Layer):
 
 
 def _depthwise_convolution(x, kernel, causal):
-    """x [B, L, C] with kernel [W, C]: each channel by itself, as W shifted products (XLA and CPU like it)."""
+    """x [B, L, C] with kernel [W, C]: each channel by itself, as W shifted products (XLA and CPU like it).
+
+    Zeros stand before the first position (and, unless `causal`, half of them behind the last). With `causal` None
+    nothing is added: the result [B, L - W + 1, C] is of the positions that have all their inputs.
+    """
     width = kernel.shape[0]
-    left = width - 1 if causal else (width - 1) // 2
-    length = tf.shape(x)[1]
-    padded = tf.pad(x, [[0, 0], [left, width - 1 - left], [0, 0]])
+    left = 0 if causal is None else width - 1 if causal else (width - 1) // 2
+    right = 0 if causal is None else width - 1 - left
+    length = tf.shape(x)[1] + left + right - width + 1
+    padded = tf.pad(x, [[0, 0], [left, right], [0, 0]])
     return tf.add_n([padded[:, shift : shift + length] * kernel[shift] for shift in range(width)])

@@ -6,6 +6,7 @@ Legend: B batch, L source length, M target length, D hidden size.
 import keras
 import tensorflow as tf
 
+from ut_keras.errors import UserError
 from ut_keras.layers.choices import one_of
 from ut_keras.models.model import check_rank
 
@@ -46,12 +47,7 @@ class DecoderSide(keras.layers.Layer):
         targets = check_rank(targets, None)
         mask = tf.not_equal(targets, 0)
         x = tf.pad(embedding(targets), [[0, 0], [1, 0], [0, 0]])[:, :-1]
-        if self.step_length == "padded":
-            lengths = tf.shape(targets)[1:]
-        elif not memory:
-            lengths = tf.constant([self.max_length])
-        else:
-            lengths = tf.reduce_sum(tf.cast(memory["mask"], tf.int32), axis=1)
+        lengths = tf.shape(targets)[1:] if self.step_length == "padded" else lengths_of(self, memory)
         positions = tf.range(tf.shape(targets)[1])[None, :] + offset
         states, ponder, *traces = self.body(
             x,
@@ -65,3 +61,32 @@ class DecoderSide(keras.layers.Layer):
             trace=trace,
         )
         return states, ponder, {**traces[0], "input": x} if trace else None
+
+    def start_decoding(self, embedding, softmax, memory=None, max_steps=None):
+        """Returns the `decoding.decoder.Decoder` with a cache; `softmax` is the `TokenEmbedding` that gives logits.
+
+        Raises:
+            UserError: what a position computes depends on later ones, so that there is nothing to keep.
+        """
+        from ut_keras.decoding.cached import CachedDecoder
+
+        halting, timing = self.body.halting, self.body.timing
+        if halting is not None and halting.form == "global" and halting.global_over == "all":
+            raise UserError(_NOT_CAUSAL.format("halting 'global' over all positions", "global_over=prefix"))
+        if timing.shift_by_step and self.step_length == "padded":
+            reason = "start index 'step' in the padded length"
+            raise UserError(_NOT_CAUSAL.format(reason, "position_step_length=true"))
+        return CachedDecoder(self, embedding, softmax, memory, max_steps)
+
+
+def lengths_of(side, memory):
+    """Returns the lengths [B] (or [1]) int32 that start index "step" measures in when it is the "true" one."""
+    if not memory:
+        return tf.constant([side.max_length])
+    return tf.reduce_sum(tf.cast(memory["mask"], tf.int32), axis=1)
+
+
+_NOT_CAUSAL = (
+    "{0} lets a position read later ones, which are not there yet in decoding: train with {1}, or decode with "
+    "cached=False, which computes everything again for each id as tensor2tensor does"
+)

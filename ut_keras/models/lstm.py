@@ -134,10 +134,19 @@ class LSTMSeq2Seq(SequenceModel):
         seed = fold_seed(seed, -1)
         for index, (layer, state) in enumerate(zip(self.decoder, memory["states"], strict=True)):
             states, *_ = layer(dropout(states, self.dropout, fold_seed(seed, index)), initial_state=list(state))
-        states = states[:, -1:] if last else states
+        return self.predict_from(states[:, -1:] if last else states, memory, fold_seed(seed, -1))
+
+    def predict_from(self, states, memory, seed=None):
+        """Returns logits [B, M, V] of the decoder's outputs [B, M, D]."""
         if self.attention is not None:
             states = self.attention(states, memory["outputs"], memory["mask"])
-        return self.softmax.logits(dropout(states, self.dropout, fold_seed(seed, -1)))
+        return self.softmax.logits(dropout(states, self.dropout, seed))
+
+    def start_decoding(self, memory, max_steps=None):
+        """Returns the `decoding.decoder.Decoder` of a batch, which keeps the states; `memory` is what `encode` gave."""
+        from ut_keras.decoding.lstm import LSTMDecoder
+
+        return LSTMDecoder(self, memory)
 
     def get_config(self):
         policy = keras.saving.serialize_keras_object(self.dtype_policy)

@@ -50,15 +50,20 @@ class SequenceModel(keras.Model):
         self.optimizer.build(self.trainable_variables)
 
     def generate(self, ids, max_length=None, **options):
-        """Returns the greedy continuation of a batch.
+        """Returns the answer to each row of a batch, by greedy search unless options say otherwise.
 
         Args:
             ids: [B, L] int inputs (or [B, S, W] sentences); for a language model, the [B, P] prefixes.
-            max_length: most tokens to make, the end token included; by default input length + 100.
-            **options: more arguments of `decoding.generate.generate`.
+            max_length: int or [B], most tokens to make, the end token included and a prefix not; by default input
+                length + 100.
+            **options: fields of `ut_keras.decoding.options.DecodingOptions`: `beam_size=4`, `alpha=0.6`, `n_best=4`;
+                `temperature=1`, `top_k=40`, `top_p=0.9`, `seed=1`; `max_steps=2` for fewer recurrent steps.
 
         Returns:
-            [B, N] int32 numpy array, 0 after the end token.
+            [B, N] int32 numpy array, 0 after the end token; with n_best > 1 [B, n, N], the best first.
+
+        Raises:
+            UserError: an id outside of the vocabulary, or an option that does not exist or does not fit.
         """
         from ut_keras.decoding.generate import generate
 
