@@ -5,7 +5,6 @@ strings to `serving_default` and returns its outputs. Nothing of Python's own lo
 """
 
 import functools
-import glob
 import importlib.util
 import os
 import pathlib
@@ -100,6 +99,7 @@ int main(int argc, char** argv) {
 }
 """
 _FLOAT, _STRING = 1, 7  # TF_DataType
+_TOKENIZER = "{}/python/ops/_sentencepiece_tokenizer.so"
 
 
 def missing():
@@ -124,12 +124,14 @@ def _folder(package):
     return os.path.dirname(importlib.util.find_spec(package).origin)
 
 
-def run(directory, lines):
+def run(directory, lines, text_operations=False):
     """Runs a batch of lines through an exported model.
 
     Args:
         directory: the version's directory, with saved_model.pb.
         lines: list of strings.
+        text_operations: load tensorflow-text's tokenizer first, which the stock server has built in; without it only
+            TensorFlow's own operations are there.
 
     Returns:
         {name of the output: numpy array, of str objects or float32}.
@@ -144,14 +146,14 @@ def run(directory, lines):
     signature = saved.meta_graphs[0].signature_def["serving_default"]
     names = sorted(signature.outputs)
     tensors = [signature.outputs[name].name for name in names]
-    tokenizers = sorted(glob.glob(f"{_folder('tensorflow_text')}/python/ops/_sentencepiece_tokenizer.so"))
+    libraries = [_TOKENIZER.format(_folder("tensorflow_text"))] if text_operations else []
     command = [str(_compiled()[1]), str(directory), signature.inputs["inputs"].name, str(len(names)), *tensors]
     fed = np.int32(len(lines)).tobytes()
     for line in lines:
         text = line.encode()
         fed += np.int32(len(text)).tobytes() + text
     done = subprocess.run(
-        command + tokenizers,
+        command + libraries,
         input=fed,
         capture_output=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},

@@ -5,15 +5,21 @@ import pytest
 import tensorflow as tf
 
 from tests.scripted import Copier, CopyDigits, LastSentence
-from ut_keras.serving import TextModel
+from ut_keras.decoding.answer import Answer
+from ut_keras.decoding.options import DecodingOptions
+from ut_keras.errors import UsageError
+from ut_keras.serving import TextModel, _along_text
 
 SCORE = 1 - np.log(np.e + 11)  # of one id that `Copier` chooses
+OTHER = -np.log(np.e + 11)  # of one that it does not
+LOWEST = np.finfo(np.float32).min
 
 
-def text_model(problem):
-    return TextModel(
-        Copier(), problem.features, problem.text_encoder(), problem.text_decoder(), problem.max_output_length
-    )
+def text_model(problem, strength=1.0, **options):
+    """A `TextModel` around `Copier`, which is surer of itself the higher `strength` is."""
+    model, coders = Copier(), (problem.text_encoder(), problem.text_decoder())
+    model.strength.assign(strength)
+    return TextModel(model, problem.features, *coders, problem.max_output_length, DecodingOptions(**options))
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +74,53 @@ def test_variables_are_saved_once_and_nothing_else_is(copying):
 def test_the_model_is_no_part_of_the_module():
     module = text_model(CopyDigits())
     assert not any(isinstance(part, Copier) for part in vars(module).values())
+
+
+def test_signature_is_told_as_it_is_saved(copying):
+    assert text_model(CopyDigits()).signature == {
+        "inputs": {"inputs": {"dtype": "string", "shape": [None]}},
+        "outputs": {
+            "outputs": {"dtype": "string", "shape": [None]},
+            "scores": {"dtype": "float32", "shape": [None]},
+            "ponder_times": {"dtype": "float32", "shape": [None, None]},
+        },
+    }
+
+
+def test_n_best_classes_come_best_first_and_an_empty_line_has_none():
+    found = text_model(LastSentence(), n_best=2).serve(tf.constant(["3 1. 4 5", ""]))
+    assert found["outputs"].numpy().tolist() == [b"4", b""]
+    assert found["n_best_outputs"].shape == (2, 2)
+    assert found["n_best_outputs"][:, 0].numpy().tolist() == [b"4", b""]
+    np.testing.assert_allclose(found["n_best_scores"][0], [SCORE, OTHER], rtol=1e-6)
+    assert found["n_best_scores"][1, 1] == LOWEST
+
+
+def test_best_of_a_beam_is_the_answer_and_every_score_is_a_number():
+    found = text_model(CopyDigits(), strength=9.0, beam_size=3, n_best=2).serve(tf.constant(["3 1 4", ""]))
+    assert found["outputs"].numpy().tolist() == [b"3 1 4", b""]
+    assert found["n_best_outputs"][:, 0].numpy().tolist() == [b"3 1 4", b""]
+    np.testing.assert_allclose(found["n_best_scores"][:, 0], found["scores"])
+    assert found["n_best_scores"][0, 1] < found["scores"][0]
+    assert np.isfinite(found["n_best_scores"]).all()
+
+
+def test_sample_of_a_line_is_the_same_wherever_it_stands():
+    model = text_model(CopyDigits(), temperature=1.0, seed=3)
+    lines = ["3 1 4", "5 9 2 6 5 3", "3 1 4", "2"]
+    texts = model.serve(tf.constant(lines))["outputs"].numpy().tolist()
+    assert texts[0] == texts[2]
+    assert texts[1:2] == model.serve(tf.constant(lines[1:2]))["outputs"].numpy().tolist()
+
+
+def test_options_that_do_not_fit_are_refused_before_anything_is_traced():
+    with pytest.raises(UsageError, match="beam_size"):
+        text_model(LastSentence(), beam_size=2)
+
+
+def test_ponder_times_of_a_continuation_follow_those_of_its_prompt():
+    ids = tf.constant([[[7, 1]], [[1, 0]], [[0, 0]]])
+    times = {"prompt": [[2.0, 3, 4], [5, 0, 0], [0, 0, 0]], "decoder": [[[6.0, 7]], [[8, 0]], [[0, 0]]]}
+    found = Answer(ids, None, None, {side: tf.constant(value) for side, value in times.items()})
+    joined = _along_text(found, tf.constant([3, 1, 0]))
+    np.testing.assert_array_equal(joined, [[2, 3, 4, 6, 7], [5, 8, 0, 0, 0], [0, 0, 0, 0, 0]])
