@@ -55,7 +55,7 @@ class Babi(Problem):
 
     def encode_input(self, text):
         vocabulary = self._known("inputs")
-        rows = np.zeros((0, self.words_per_sentence), np.int32)
+        rows = []
         for words in stories.sentences(text):
             if len(words) > self.words_per_sentence:
                 raise UserError(
@@ -63,8 +63,8 @@ class Babi(Problem):
                     f"the longest of its data: {' '.join(words)[:60]!r}"
                 )
             ids = vocabulary.encode(words, self.name)
-            rows = np.vstack([rows, np.pad(np.array(ids, np.int32), (0, self.words_per_sentence - len(ids)))])
-        return rows[-self.max_facts - 1 :]
+            rows.append(ids + [0] * (self.words_per_sentence - len(ids)))
+        return np.array(rows[-self.max_facts - 1 :], np.int32).reshape(-1, self.words_per_sentence)
 
     def cut(self, text):
         facts = len(stories.sentences(text)) - 1

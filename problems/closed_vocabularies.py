@@ -3,7 +3,7 @@
 Standard library only; the twins on tensors are in text_graph.py.
 """
 
-from problems.vocabulary import Vocabulary, split_words
+from problems.vocabulary import Vocabulary, quoted, split_words
 from ut_keras.errors import UserError
 
 
@@ -56,7 +56,7 @@ class NumberVocabulary(Vocabulary):
         for word in words:
             if word not in self:
                 raise UserError(
-                    f"{task}: {word!r} is not one of its symbols: the numbers 0 to {len(self.entries) - 1}, "
+                    f"{task}: {quoted(word)} is not one of its symbols: the numbers 0 to {len(self.entries) - 1}, "
                     "with blanks between them"
                 )
         return [self.id_of(word) for word in words]

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from problems import packed, textio
-from problems.vocabulary import EOS, Vocabulary
+from problems.vocabulary import EOS, Vocabulary, quoted
 from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
 from ut_keras.hparams import Features
@@ -176,7 +176,7 @@ class Problem:
         targets = self._known("targets")
         if self.target == "class":
             if text not in targets:
-                raise UserError(f"{self.name} has no class {text!r}{registry.near_names(text, targets.entries)}")
+                raise UserError(f"{self.name} has no class {quoted(text)}{registry.near_names(text, targets.entries)}")
             return np.array([targets.id_of(text)], np.int32)
         return np.array(with_end(targets.encode(text, self.name)), np.int32)
 

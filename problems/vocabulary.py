@@ -33,6 +33,15 @@ def split_words(text):
     return [word for word in re.split(f"[{BLANKS}]", text) if word]
 
 
+def quoted(text, most=60):
+    """Returns `text` as a message names it, in quotes, and of a long one its beginning.
+
+    >>> quoted("abc"), quoted("a" * 100, most=3)
+    ("'abc'", "'aaa'...")
+    """
+    return repr(text) if len(text) <= most else f"{text[:most]!r}..."
+
+
 class Vocabulary:
     """A closed list of entries.
 
@@ -155,7 +164,7 @@ class WordVocabulary(Vocabulary):
         for word in words:
             if word not in self:
                 raise UserError(
-                    f"{task}: the word {word!r} is not in its vocabulary of {len(self.entries)} words"
+                    f"{task}: the word {quoted(word)} is not in its vocabulary of {len(self.entries)} words"
                     f"{near_names(word, self.entries)}"
                 )
         return [self.id_of(word) for word in words]

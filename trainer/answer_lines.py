@@ -3,6 +3,7 @@
 import json
 import math
 
+from problems.vocabulary import PAD
 from trainer.token_texts import source_tokens, tokens
 
 
@@ -42,7 +43,7 @@ class AnswerLines:
         if self._with_scores and decoded.hypotheses:
             record.update(_scores(decoded.hypotheses[0]))
         if self._with_ponder:
-            record["ponder_times"] = {side: _rounded(times) for side, times in decoded.ponder_times.items()}
+            record["ponder_times"] = {side: self._times(side, decoded) for side in decoded.ponder_times}
             record["tokens"] = {side: self._tokens(side, decoded) for side in decoded.ponder_times}
         if self._with_hypotheses:
             record["hypotheses"] = [self._hypothesis(hypothesis) for hypothesis in decoded.hypotheses]
@@ -55,9 +56,12 @@ class AnswerLines:
     def _hypothesis(self, hypothesis):
         record = {"output": hypothesis.text, **_scores(hypothesis)}
         if self._with_ponder and hypothesis.ponder_times is not None:
-            record["ponder_times"] = {"decoder": _rounded(hypothesis.ponder_times)}
+            record["ponder_times"] = {"decoder": _rounded(hypothesis.ponder_times, hypothesis.ids)}
             record["tokens"] = {"decoder": self._targets(hypothesis.ids)}
         return record
+
+    def _times(self, side, decoded):
+        return _rounded(decoded.ponder_times[side], decoded.ids if side == "decoder" else None)
 
     def _tokens(self, side, decoded):
         return self._targets(decoded.ids) if side == "decoder" else source_tokens(self._problem, decoded.inputs)
@@ -73,8 +77,10 @@ def _scores(hypothesis):
     return record
 
 
-def _rounded(times):
-    return [_number(float(time), 4) for time in times]
+def _rounded(times, ids=None):
+    """`ids`: those that were produced; tensor2tensor's stop rules may produce padding, which is no token."""
+    real = times if ids is None else times[ids != PAD]
+    return [_number(float(time), 4) for time in real]
 
 
 def _number(value, places):

@@ -16,6 +16,7 @@ from ut_keras.errors import UserError
 SQUARES = 2**24
 # Of the length of a batch: oneDNN makes code for each shape that it meets, and keeps it.
 MULTIPLE = 8
+NOT_FINITE = "the model's output is not finite: take another --checkpoint"
 
 
 class Hypothesis(typing.NamedTuple):
@@ -62,6 +63,20 @@ def kind_of(problem):
     return problem.target if problem.features.input_vocabulary_size else "continuation"
 
 
+def encode_text(encode, text):
+    """Returns the ids of a text, an int32 array, as `encode` (a problem's `encode_input`, `encode_target`) gives them.
+
+    Raises:
+        UserError: the text cannot be encoded.
+    """
+    try:
+        text.encode("utf-8")  # for all: what a vocabulary makes of half a character is its own
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise UserError(f"{half!r} is half of a surrogate pair, or a byte that is not UTF-8") from None
+    return np.asarray(encode(text), np.int32)
+
+
 def encode_line(problem, line, most=None):
     """Returns the ids of one line: [L] or [S, W] int32 array.
 
@@ -73,10 +88,7 @@ def encode_line(problem, line, most=None):
     Raises:
         UserError: the line cannot be encoded, or is longer than that.
     """
-    try:
-        ids = np.asarray(problem.encode_input(line), np.int32)
-    except UnicodeEncodeError as error:
-        raise UserError(f"{error.object[error.start]!r} is half of a surrogate pair, which is no character") from None
+    ids = encode_text(problem.encode_input, line)
     if most is not None and len(ids) > most:
         what = "sentences" if ids.ndim == 2 else "tokens"
         raise UserError(

@@ -12,7 +12,7 @@ import sys
 
 import tensorflow as tf
 
-from trainer.run_dir import read_json
+from trainer.run_dir import checkpoint_path, missing_checkpoint, read_json
 from ut_keras.errors import UserError
 
 # What TensorFlow raises for files that are cut off, missing or of other bytes.
@@ -122,20 +122,16 @@ def find_checkpoint(run, checkpoint):
 
 def checkpoint_at(path):
     """Returns the checkpoint at a path, or the last one of a directory; UserError when there is none."""
-    path = str(pathlib.Path(path).expanduser()).removesuffix(".index")
+    path = checkpoint_path(path)
     if pathlib.Path(path).is_dir():
-        return tf.train.latest_checkpoint(path) or _missing(path)
-    return path if pathlib.Path(path + ".index").is_file() else _missing(path)
+        return tf.train.latest_checkpoint(path) or missing_checkpoint(path)
+    return path
 
 
 def _unlisted(directory):
     """Returns the checkpoints in a directory whose list of them, the file `checkpoint`, is lost; the newest first."""
     files = [file.with_suffix("") for file in pathlib.Path(directory).glob("ckpt-*.index")]
     return [str(file) for file in sorted(files, key=lambda file: int(file.name.removeprefix("ckpt-")), reverse=True)]
-
-
-def _missing(path):
-    raise UserError(f"there is no checkpoint {path}; name best, last, or a path such as DIR/checkpoints/ckpt-1000")
 
 
 def model_variables(model):

@@ -4,9 +4,12 @@ Everything in here and in `flags`, `config`, `run_dir`, `listing` is done before
 """
 
 import argparse
+import contextlib
 import importlib
 import os
+import signal
 import sys
+import threading
 import traceback
 
 import ut_keras
@@ -17,6 +20,7 @@ from ut_keras.registry import near_names
 PROGRAM = "python -m trainer"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+TERMINATED = 143
 
 
 def main(argv=None):
@@ -31,7 +35,8 @@ def main(argv=None):
         Faults of the program itself are raised.
     """
     try:
-        return _run(sys.argv[1:] if argv is None else list(argv)) or 0
+        with _terminable():
+            return _run(sys.argv[1:] if argv is None else list(argv)) or 0
     except UserError as error:
         return _fail(error, error.exit_code)
     except BrokenPipeError:  # the reader of our output has gone: `ls | head`
@@ -39,13 +44,37 @@ def main(argv=None):
         return BROKEN_PIPE
     except OSError as error:
         return _fail(error, UserError.exit_code)
+    except _Terminated:
+        return _fail("terminated", TERMINATED)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
 
 
+class _Terminated(BaseException):
+    """SIGTERM came; raised, so that what is half written is removed on the way out."""
+
+
+@contextlib.contextmanager
+def _terminable():
+    """Makes SIGTERM an exception. Training puts its own handler in place of this one while it runs."""
+
+    def receive(number, frame):
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():  # only that one has handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, receive)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _fail(error, code):
     line = " ".join(part.strip() for part in str(error).splitlines())  # blanks inside belong to what is named
-    print(f"trainer: {'' if code == INTERRUPTED else 'error: '}{line}", file=sys.stderr, flush=True)
+    kind = "" if code in (INTERRUPTED, TERMINATED) else "error: "
+    print(f"trainer: {kind}{line}", file=sys.stderr, flush=True)
     return code
 
 

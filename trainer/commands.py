@@ -6,10 +6,10 @@ import sys
 from problems import textio
 from trainer import config, decode_hparams, search_flags
 from trainer.answers import kind_of
-from trainer.line_encoder import encode_or_raise
+from trainer.line_encoder import warn_of_cut
 from trainer.output_limit import OutputLimit
 from trainer.quiet import import_tensorflow
-from trainer.run_dir import RunDir
+from trainer.run_dir import RunDir, checkpoint_path
 from trainer.search_flags import refuse_depth
 from trainer.windows import MOST_INPUT
 from ut_keras.errors import UsageError, UserError
@@ -29,7 +29,9 @@ def train(arguments):
 def evaluate(arguments):
     """Scores a run and prints one line per metric."""
     options = search_flags.search_options(arguments)
-    run = RunDir.open(arguments.output_dir)
+    if arguments.lengths and arguments.split:
+        raise UsageError(f"--lengths makes strings of its own and reads no split: leave --split={arguments.split} out")
+    run = _open(arguments)
     limit = _output_limit(arguments, run, options)
     searched = [name for name in search_flags.given(arguments) if name != "max_steps"]
     if searched and kind_of(run.problem) != "sequence":
@@ -53,7 +55,7 @@ def decode(arguments):
     options = search_flags.search_options(arguments)
     if arguments.interactive and arguments.decode_from_file:
         raise UsageError("--interactive reads standard input: leave --decode_from_file out")
-    run = RunDir.open(arguments.output_dir)
+    run = _open(arguments)
     output_limit = _output_limit(arguments, run, options)
     from trainer import decode
 
@@ -78,7 +80,7 @@ def decode(arguments):
 
 def score(arguments):
     """Prints the log-probability of given answers."""
-    problem = RunDir.open(arguments.output_dir).problem
+    problem = _open(arguments).problem
     from trainer import score
 
     score.score(problem, _loader(arguments), arguments.score_file)
@@ -88,7 +90,7 @@ def score(arguments):
 def export(arguments):
     """Writes a SavedModel and prints where it is."""
     options = search_flags.search_options(arguments)
-    limit = _output_limit(arguments, RunDir.open(arguments.output_dir), options)
+    limit = _output_limit(arguments, _open(arguments), options)
     import_tensorflow()
     from trainer import export, load
 
@@ -98,17 +100,14 @@ def export(arguments):
 
 def explain(arguments):
     """Writes a page about one input and prints where it is."""
-    problem = RunDir.open(arguments.output_dir).problem
-    encode_or_raise(problem, arguments.text, "--text")
-    if arguments.target is not None:
-        try:
-            problem.encode_target(arguments.target)
-        except UserError as error:
-            raise UserError(f"--target: {error}") from None
+    problem = _open(arguments).problem
+    from trainer import explain, load
+
+    explain.encode(problem, arguments.text, arguments.target)
+    warn_of_cut(problem, arguments.text, "--text")
     if arguments.to:
         textio.refuse_unwritable(arguments.to)
     import_tensorflow()
-    from trainer import explain, load
 
     loaded = load(arguments.output_dir, arguments.checkpoint)
     print(explain.explain(loaded, arguments.text, arguments.target, arguments.to))
@@ -126,6 +125,14 @@ def datagen(arguments):
         except UserError as error:  # the problem can do without it
             print(error, file=sys.stderr)
     return 0
+
+
+def _open(arguments):
+    """Returns the `RunDir` of the flags; UserError where there is none, or not the checkpoint that they name."""
+    run = RunDir.open(arguments.output_dir)
+    if arguments.checkpoint not in ("best", "last"):
+        checkpoint_path(arguments.checkpoint)
+    return run
 
 
 def _loader(arguments):

@@ -2,18 +2,20 @@
 
 import contextlib
 import itertools
+import math
 import sys
 import time
 
 from problems import textio
 from trainer.answer_lines import AnswerLines
-from trainer.answers import answer_ids
+from trainer.answers import NOT_FINITE, answer_ids
 from trainer.line_encoder import LineEncoder, encode_or_raise
 from trainer.output_limit import OutputLimit
 from trainer.progress import Progress
+from trainer.search_flags import refuse_depth
 from trainer.windows import FIRST, MOST, MOST_INPUT, windows
 from ut_keras.decoding.options import DecodingOptions
-from ut_keras.errors import UserError
+from ut_keras.errors import UsageError, UserError
 
 SECONDS = 10.0  # between lines that say how far it is
 
@@ -43,16 +45,25 @@ def decode_lines(
         list of `Decoded`, one per line.
 
     Raises:
-        UserError: a line cannot be encoded, or is too long; the message names its number (from 1).
-        UsageError: options do not fit each other or the problem.
+        UserError: a line cannot be encoded, or is too long, or the model's output is not finite; the message names
+            the line's number (from 1).
+        UsageError: options do not fit each other, the problem or the model.
     """
     limit = OutputLimit(loaded.problem, extra_length, max_output_length)
     settings = DecodingOptions(**options)
+    if batch_size < 1:
+        raise UsageError(f"batch_size={batch_size} is not a positive integer")
+    if loaded.hparams:
+        refuse_depth(loaded.hparams, settings.max_steps)
     inputs = [
         encode_or_raise(loaded.problem, line, f"{source} {number}", max_input_length)
         for number, line in enumerate(lines, 1)
     ]
-    return answer_ids(loaded, inputs, batch_size, settings, limit)
+    answers = answer_ids(loaded, inputs, batch_size, settings, limit)
+    for number, decoded in enumerate(answers, 1):
+        if not math.isfinite(decoded.score):
+            raise UserError(f"{source} {number}: {NOT_FINITE}")
+    return answers
 
 
 def decode(
@@ -74,9 +85,10 @@ def decode(
     """The `decode` command: a file, standard input or a person to a file or standard output.
 
     Writes one line for each line read, in their order: the answer, or one JSON object (`AnswerLines`). A line that
-    cannot be answered (it is not UTF-8, cannot be encoded, or is too long) gets an empty answer and a warning with
-    its number. Lines are read, answered and written by the window (trainer/windows.py), so that memory does not
-    grow with their number; standard output is flushed after each. A file is written to a temporary name and renamed.
+    cannot be answered (it is not UTF-8, cannot be encoded, is too long, or the model's output for it is not finite)
+    gets an empty answer and a warning with its number. Lines are read, answered and written by the window
+    (trainer/windows.py), so that memory does not grow with their number; standard output is flushed after each. A
+    file is written to a temporary name and renamed.
 
     Args:
         problem: the run's problem.
@@ -96,6 +108,8 @@ def decode(
     """
     if to_file:
         textio.refuse_unwritable(to_file)
+    elif sys.stdout is None:
+        raise UserError("standard output is closed: name a file with --decode_to_file")
     lines = textio.read_any_lines(from_file or _standard_input())
     if from_file:  # a file that cannot be read is known before a model is loaded
         lines = itertools.chain(list(itertools.islice(lines, 1)), lines)
@@ -117,8 +131,11 @@ def decode(
             good = [entry for entry in entries if entry.inputs is not None]
             answers = iter(_answer_window(loaded, good, batch_size, options, output_limit, tally, log))
             for entry in entries:
-                decoded = None if entry.inputs is None else next(answers)
-                line = form.refused(entry.text, entry.fault) if decoded is None else form.answered(entry.text, decoded)
+                decoded, fault = None if entry.inputs is None else next(answers), entry.fault
+                if decoded and not math.isfinite(decoded.score):
+                    decoded, fault = None, NOT_FINITE
+                    encoder.refuse(entry.number, fault)
+                line = form.answered(entry.text, decoded) if decoded else form.refused(entry.text, fault)
                 tally.empty += not (decoded and decoded.text)
                 write(line + "\n")
             tally.lines += len(entries) - len(good)
@@ -126,6 +143,8 @@ def decode(
     if form.broken:
         print(f"{form.broken} answers hold a line feed, written as a blank; --with_scores keeps it", file=sys.stderr)
     print(f"answered {tally.summary()}", file=sys.stderr)
+    if encoder.cuts:
+        print(f"{encoder.cuts:,} of {tally.lines:,} lines were cut", file=sys.stderr)
     if encoder.faults:
         print(f"{encoder.faults:,} of {tally.lines:,} lines could not be answered", file=sys.stderr)
     if to_file:

@@ -9,7 +9,7 @@ import numpy as np
 
 from problems import textio
 from trainer import explain_page
-from trainer.answers import answer_ids, kind_of
+from trainer.answers import NOT_FINITE, answer_ids, encode_text, kind_of
 from trainer.explanation import Explanation, attention_maps, make_side, refuse_long, traced
 from trainer.token_names import sentence_names, token_names
 from ut_keras.errors import UserError
@@ -48,10 +48,7 @@ def collect(loaded, text, target=None):
         raise UserError(f"{loaded.hparams.model} has no steps and heads to look at; explain shows Transformers")
     problem = loaded.problem
     kind = kind_of(problem)
-    source = _encoded(problem.encode_input, text, "the text")
-    answer = None if target is None else _encoded(problem.encode_target, target, "the target")
-    if not len(source) and (kind != "continuation" or answer is None):
-        raise UserError("the text is empty: there is nothing to explain")
+    source, answer = encode(problem, text, target)
     if answer is None and kind != "class":
         answer = _answered(loaded, source)
     of_kind = {"class": _of_class, "sequence": _of_sequence, "continuation": _of_continuation}[kind]
@@ -65,12 +62,18 @@ def collect(loaded, text, target=None):
     )
 
 
+def encode(problem, text, target=None):
+    """Returns (ids of the text, ids of the target or None); arguments and errors are those of `explain`."""
+    source = _encoded(problem.encode_input, text, "the text")
+    answer = None if target is None else _encoded(problem.encode_target, target, "the target")
+    if not len(source) and (kind_of(problem) != "continuation" or answer is None):
+        raise UserError("the text is empty: there is nothing to explain")
+    return source, answer
+
+
 def _encoded(encode, text, what):
     try:
-        text.encode("utf-8")
-        ids = np.asarray(encode(text), np.int32)
-    except UnicodeEncodeError:
-        raise UserError(f"{what} is not UTF-8") from None
+        ids = encode_text(encode, text)
     except UserError as error:
         raise UserError(f"{what}: {error}") from None
     refuse_long(len(ids), what)
@@ -157,7 +160,7 @@ def _log_softmax(logits):
 
     scores = tf.nn.log_softmax(tf.cast(logits, tf.float32)).numpy()
     if not np.isfinite(scores).all():
-        raise UserError("the model's output is not finite: take another --checkpoint")
+        raise UserError(NOT_FINITE)
     return scores
 
 

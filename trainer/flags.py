@@ -220,10 +220,8 @@ def _export_flags(parser):
 
 def _explain_flags(parser):
     _run_flags(parser)
-    parser.add_argument("--text", type=filled, metavar="TEXT", help="one input; a prompt for a language model")
-    parser.add_argument(
-        "--target", type=filled, metavar="TEXT", help="look at this answer (default: the one that the model gives)"
-    )
+    parser.add_argument("--text", metavar="TEXT", help="one input; a prompt for a language model")
+    parser.add_argument("--target", metavar="TEXT", help="look at this answer (default: the one that the model gives)")
     parser.add_argument("--to", type=filled, metavar="FILE.html", help="the page (default: in the run directory)")
     _usr_dir(parser)
 

@@ -37,30 +37,40 @@ class LineEncoder:
 
     Attributes:
         faults: lines that cannot be answered, so far.
+        cuts: lines of which something was left out, so far.
     """
 
     def __init__(self, problem, source="line", most=None):
         self._problem, self._source, self._most = problem, source, most
         self._number = 0
-        self.faults = 0
+        self.faults = self.cuts = 0
 
     def __call__(self, line):
         number, fault, inputs = self._number, line.fault, None
         self._number += 1
-        where = f"{self._source} {number + 1}"
         if not fault:
             try:
                 inputs = encode_line(self._problem, line.text, self._most)
-                warn_of_cut(self._problem, line.text, where)
             except UserError as error:
                 fault = str(error)
         if fault:
-            self.faults += 1
-            if self.faults <= WARNINGS:
-                print(f"warning: {where}: {fault}; answered with nothing", file=sys.stderr)
-            if self.faults == WARNINGS:
-                print("warning: further ones are counted and not shown", file=sys.stderr)
+            self.refuse(number, fault)
+        elif cut := self._problem.cut(line.text):
+            self.cuts += 1
+            self._warn(number, cut)
         return Entry(number, line.text, inputs, fault)
+
+    def refuse(self, number, fault):
+        """Counts a line that cannot be answered, and says why."""
+        self.faults += 1
+        self._warn(number, f"{fault}; answered with nothing")
+
+    def _warn(self, number, what):
+        warnings = self.faults + self.cuts
+        if warnings <= WARNINGS:
+            print(f"warning: {self._source} {number + 1}: {what}", file=sys.stderr)
+        if warnings == WARNINGS:
+            print("warning: further ones are counted and not shown", file=sys.stderr)
 
 
 def encode_or_raise(problem, line, where, most=None):

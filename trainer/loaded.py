@@ -110,7 +110,11 @@ class Loaded:
 def _list(texts, function):
     if isinstance(texts, str):
         raise UserError(f"{function} takes a list of texts, not one: {function}([{texts[:40]!r}])")
-    return list(texts)
+    texts = list(texts)
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise UserError(f"{function} takes texts, and text {number} is no string: {text!r:.40}")
+    return texts
 
 
 def load(output_dir, checkpoint="best"):

@@ -154,6 +154,19 @@ def refuse_foreign(path):
         )
 
 
+def checkpoint_path(path):
+    """Returns a path without the ending of its file; UserError where no checkpoint and no directory is there."""
+    path = str(pathlib.Path(path).expanduser()).removesuffix(".index")
+    if not os.path.isdir(path) and not os.path.isfile(path + ".index"):
+        missing_checkpoint(path)
+    return path
+
+
+def missing_checkpoint(path):
+    """Raises the UserError of a checkpoint that is not there."""
+    raise UserError(f"there is no checkpoint {path}; name best, last, or a path such as DIR/checkpoints/ckpt-1000")
+
+
 def _visible(path):
     return [entry for entry in path.iterdir() if not entry.name.startswith(".")] if path.is_dir() else []
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from problems import textio
 from trainer import reduction
-from trainer.answers import pad
+from trainer.answers import encode_text, pad
 from trainer.line_encoder import encode_or_raise
 from trainer.progress import Progress
 from ut_keras.errors import UserError
@@ -65,7 +65,7 @@ def encode_pairs(problem, pairs, where):
             if not len(inputs):
                 raise UserError(f"{where} {number}: its source is empty")
         try:
-            encoded.append((inputs, np.asarray(problem.encode_target(target), np.int32)))
+            encoded.append((inputs, encode_text(problem.encode_target, target)))
         except UserError as error:
             raise UserError(f"{where} {number}: {error}") from None
     return encoded

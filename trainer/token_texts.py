@@ -4,6 +4,8 @@ import numpy as np
 
 from problems.vocabulary import EOS, UNKNOWN
 
+END = "<end>"
+
 
 def source_tokens(problem, ids):
     """Returns a name for each position of an input: its symbol, or its sentence where inputs are sentences.
@@ -21,14 +23,14 @@ def source_tokens(problem, ids):
 def tokens(vocabulary, ids):
     """Returns the text of each id but padding.
 
-    The end token, which has none, is called "end"; part of a character is shown as its byte.
+    The end token, which has none, is called "<end>"; part of a character is shown as its byte.
     """
     return [_name(vocabulary, int(id_)) for id_ in ids if id_]
 
 
 def _name(vocabulary, id_):
     if id_ == EOS:
-        return "end"
+        return END
     if id_ == vocabulary.unknown:
         return UNKNOWN
     text = vocabulary.decode([id_])

@@ -1,6 +1,7 @@
 """The bAbI problems: encoding, vocabulary, splits, text form, manual folders."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -98,6 +99,18 @@ def test_line_without_words_has_no_positions(task1, text):
 def test_unknown_word_is_named(task1):
     with pytest.raises(UserError, match="^babi_qa_sentence_task1_1k: the word 'kitchn' is not .* near names: kitchen$"):
         task1.encode_input("Mary went to the kitchn. Where is Mary?")
+
+
+def test_a_word_as_long_as_a_file_is_named_by_its_beginning(task1):
+    with pytest.raises(UserError) as error:
+        task1.encode_input("x" * 100_000)
+    assert len(str(error.value)) < 300 and "xxx'... is not in" in str(error.value)
+
+
+def test_time_for_a_story_does_not_grow_with_the_square_of_its_sentences(task1):
+    start = time.process_time()
+    assert task1.encode_input("John went. " * 100_000 + "Where is John?").shape == (71, 6)
+    assert time.process_time() - start < 10  # a tenth of that, or minutes
 
 
 def test_sentence_longer_than_the_model_takes_is_an_error(task1):

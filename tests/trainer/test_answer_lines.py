@@ -37,7 +37,7 @@ def test_json_has_what_was_asked_for():
         "input": "3",
         "output": "1 2",
         "ponder_times": {"encoder": [2.0, 1.25], "decoder": [3.0, 1.0, 2.0]},
-        "tokens": {"encoder": ["3", "end"], "decoder": ["1", "2", "end"]},
+        "tokens": {"encoder": ["3", "<end>"], "decoder": ["1", "2", "<end>"]},
     }
 
 
@@ -47,9 +47,18 @@ def test_json_of_hypotheses():
         "output": "1",
         "score": -1.5,
         "ponder_times": {"decoder": [3.0, 3.0]},
-        "tokens": {"decoder": ["1", "end"]},
+        "tokens": {"decoder": ["1", "<end>"]},
     }
     assert [hypothesis["output"] for hypothesis in record["hypotheses"]] == ["1 2", "1"]
+
+
+def test_padding_that_was_produced_has_neither_token_nor_ponder_time():
+    ids, times = np.array([3, 0, 4]), np.array([3.0, 0.0, 2.0])
+    best = Hypothesis("1 2", -1.0, None, ids, times)
+    decoded = _decoded()._replace(ids=ids, ponder_times={"decoder": times}, hypotheses=(best,))
+    record = json.loads(AnswerLines(CopyDigits(), with_ponder=True, with_hypotheses=True).answered("3", decoded))
+    for part in (record, record["hypotheses"][0]):
+        assert part["tokens"] == {"decoder": ["1", "2"]} and part["ponder_times"] == {"decoder": [3.0, 2.0]}
 
 
 def test_json_keeps_line_feeds_and_says_why_a_line_has_no_answer():
@@ -66,10 +75,10 @@ def test_json_has_no_number_for_what_is_not_finite(score):
 
 
 def test_positions_are_named_by_symbol_or_sentence():
-    assert source_tokens(CopyDigits(), CopyDigits().encode_input("3 1")) == ["3", "1", "end"]
+    assert source_tokens(CopyDigits(), CopyDigits().encode_input("3 1")) == ["3", "1", "<end>"]
     assert source_tokens(LastSentence(), LastSentence().encode_input("3 1. 4")) == ["3 1", "4"]
 
 
 def test_unknown_words_and_bytes_have_a_name():
-    assert tokens(OpenWordVocabulary(["up"]), [3, 2, 1, 0]) == ["up", "<unk>", "end"]
+    assert tokens(OpenWordVocabulary(["up"]), [3, 2, 1, 0]) == ["up", "<unk>", "<end>"]
     assert tokens(ByteVocabulary(), ByteVocabulary().encode("a\u00e9")) == ["a", "0xc3", "0xa9"]

@@ -145,13 +145,13 @@ def test_line_above_the_limit_is_refused_with_its_length():
         encode_line(LastSentence(), "1. 2", most=1)
 
 
-def test_half_of_a_surrogate_pair_is_refused():
-    class Bytes(CopyDigits):
+def test_half_of_a_surrogate_pair_is_refused_before_a_vocabulary_sees_it():
+    class Anything(CopyDigits):
         def encode_input(self, text):
-            return list(text.encode())
+            raise TypeError("sentencepiece: must be str or bytes")
 
-    with pytest.raises(UserError, match=r"'\\udc80' is half of a surrogate pair"):
-        encode_line(Bytes(), "a\udc80")
+    with pytest.raises(UserError, match=r"'\\udc80' is half of a surrogate pair, or a byte that is not UTF-8"):
+        encode_line(Anything(), "a\udc80")
 
 
 def test_kind_of_answer():

@@ -1,13 +1,17 @@
 """The command line: names, values, exit codes, one line of error, and no TensorFlow before it is needed."""
 
+import os
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import trainer
+from problems import textio
 from trainer import cli, flags
 from ut_keras.errors import UserError
 
@@ -200,6 +204,19 @@ def test_a_user_package_of_a_name_that_is_taken_is_refused(tmp_path, capsys):
     (tmp_path / "json" / "__init__.py").write_text("")
     assert trainer.main(["ls", f"--usr_dir={tmp_path / 'json'}"]) == 1
     assert "another package is called 'json'" in capsys.readouterr().err
+
+
+def test_sigterm_removes_what_is_half_written_and_is_one_line_and_code_143(monkeypatch, capsys, tmp_path):
+    def write(arguments):
+        with textio.atomic_writer(tmp_path / "answers.txt") as out:
+            out.write("half")
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+
+    monkeypatch.setattr("trainer.listing.run", write)
+    assert trainer.main(["ls"]) == 143
+    assert capsys.readouterr().err == "trainer: terminated\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_is_one_line_and_code_130(monkeypatch, capsys):

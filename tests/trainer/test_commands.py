@@ -37,6 +37,7 @@ def test_schedule_evaluate_is_the_evaluate_command(run, tiny_dir, capsys):
     [
         (["evaluate", "--split=tset"], 2, "tiny_class has no split 'tset'; it has train, dev, test"),
         (["evaluate", "--lengths=3"], 2, "tiny_class has no inputs of a chosen length"),
+        (["evaluate", "--lengths=3", "--split=dev"], 2, "reads no split: leave --split=dev out"),
         (["evaluate", "--beam_size=4"], 2, "beam_size=4 searches for a sequence and the answer is a class"),
         (["evaluate", "--seed=4"], 2, "tiny_class is scored without decoding: leave --seed out"),
         (["evaluate", "--extra_length=4"], 2, "tiny_class answers with a class, which has no length"),
@@ -49,7 +50,8 @@ def test_schedule_evaluate_is_the_evaluate_command(run, tiny_dir, capsys):
         (["decode", "--max_steps=4"], 2, "max_steps=4: the model has learned a signal for each of 3 steps"),
         (["export"], 2, "the problem needs its own text_encoder"),
         (["export", "--beam_size=2"], 2, "the answer is a class: leave it out"),
-        (["explain", "--text=red green", "--target=purple"], 1, "--target: tiny_class has no class 'purple'"),
+        (["explain", "--text=red green", "--target=purple"], 1, "the target: tiny_class has no class 'purple'"),
+        (["explain", "--text= "], 1, "the text is empty: there is nothing to explain"),
         (["explain", "--text=red green", "--to=/"], 1, "cannot write /: it is a directory"),
     ],
 )
@@ -60,6 +62,14 @@ def test_a_mistake_is_one_line(run, argv, code, message, capsys):
     assert line.startswith("trainer: error: ")
     assert message in line
     assert sorted(path for path in run.rglob("*") if path.name != "export") == before
+
+
+@pytest.mark.parametrize("command", ["evaluate", "decode", "score", "export", "explain"])
+def test_a_checkpoint_that_is_not_there_is_known_before_tensorflow(run, command, capsys, monkeypatch):
+    monkeypatch.setattr("trainer.commands.import_tensorflow", pytest.fail)
+    more = {"score": ["--score_file=pairs.tsv"], "explain": ["--text=red green"]}.get(command, [])
+    assert trainer.main([command, f"--output_dir={run}", "--checkpoint=/nowhere/ckpt-1", *more]) == 1
+    assert "there is no checkpoint /nowhere/ckpt-1; name best, last, or a path" in capsys.readouterr().err
 
 
 def test_decode_answers_a_file_line_by_line(run, tmp_path, capsys):

@@ -13,7 +13,8 @@ from trainer import windows
 from trainer.decode import decode, decode_lines
 from trainer.loaded import Loaded
 from ut_keras.decoding.options import DecodingOptions
-from ut_keras.errors import UserError
+from ut_keras.errors import UsageError, UserError
+from ut_keras.registry import hparams_sets
 
 RIGHT = 1 - np.log(np.e + 11)  # log-probability of a copied token
 
@@ -127,6 +128,30 @@ def test_warnings_end_and_the_count_goes_on(answer, capsys, monkeypatch):
     assert "5 of 6 lines could not be answered" in err
 
 
+def test_warnings_of_lines_that_are_cut_end_and_are_counted_with_the_others(answer, capsys, monkeypatch):
+    monkeypatch.setattr("trainer.line_encoder.WARNINGS", 2)
+    monkeypatch.setattr(CopyDigits, "cut", lambda self, text: "too long" if len(text) > 4 else "")
+    assert answer(b"x\n" + b"1 2 3\n" * 4) == (b"\n" + b"1 2 3\n" * 4, 1)
+    err = capsys.readouterr().err
+    assert err.count("too long") == 1 and "further ones are counted and not shown" in err
+    assert "4 of 5 lines were cut" in err and "1 of 5 lines could not be answered" in err
+
+
+def test_output_that_is_not_finite_is_no_answer(tmp_path, capsys):
+    run = Loaded(Copier(), CopyDigits())
+    run.model.strength.assign(np.nan)
+    files = [str(tmp_path / name) for name in ("in", "out")]
+    (tmp_path / "in").write_bytes(b"1\n\n2\n")
+    assert decode(run.problem, lambda: run, *files) == 2
+    assert (tmp_path / "out").read_bytes() == b"\n\n\n"
+    err = capsys.readouterr().err
+    assert "in, line 3: the model's output is not finite: take another --checkpoint; answered with nothing" in err
+    assert decode(run.problem, lambda: run, *files, with_scores=True) == 2
+    assert "not finite" in json.loads((tmp_path / "out").read_text().splitlines()[0])["error"]
+    with pytest.raises(UserError, match="^text 2: the model's output is not finite"):
+        run.generate(["", "1"])
+
+
 def test_windows_change_nothing(answer, monkeypatch):
     rng = np.random.default_rng(1)
     lines = [" ".join(map(str, rng.integers(0, 10, rng.integers(0, 9)))) for _ in range(100)]
@@ -185,7 +210,7 @@ def test_scores_and_ponder_times_are_one_json_object_per_line(answer):
         "output": "1 2",
         "score": pytest.approx(3 * RIGHT, abs=1e-5),
         "ponder_times": {"encoder": [3.0, 4.0, 1.0]},
-        "tokens": {"encoder": ["1", "2", "end"], "decoder": ["1", "2", "end"]},
+        "tokens": {"encoder": ["1", "2", "<end>"], "decoder": ["1", "2", "<end>"]},
     }
     nothing = {"encoder": [], "decoder": []}
     assert second == {"input": "", "output": "", "score": 0.0, "ponder_times": nothing, "tokens": nothing}
@@ -258,6 +283,12 @@ def test_closed_standard_input_is_one_line(monkeypatch):
         decode(CopyDigits(), pytest.fail)
 
 
+def test_closed_standard_output_is_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UserError, match="standard output is closed: name a file"):
+        decode(CopyDigits(), pytest.fail)
+
+
 def test_what_is_written_is_utf8_whatever_the_locale(monkeypatch):
     class Loud(CopyDigits):
         def decode_target(self, ids):
@@ -273,6 +304,22 @@ def test_what_is_written_is_utf8_whatever_the_locale(monkeypatch):
 def test_one_text_in_place_of_a_list_is_refused(copying):
     with pytest.raises(UserError, match="a list of texts, not one"):
         copying.generate("1 2 3")
+
+
+@pytest.mark.parametrize("wrong", [7, None, b"1"])
+def test_what_is_no_text_is_refused_with_its_number(copying, wrong):
+    for function in (copying.generate, copying.score):
+        with pytest.raises(UserError, match="takes texts, and text 2 is no string: "):
+            function(["1", wrong])
+
+
+def test_in_python_a_batch_of_none_and_a_depth_that_was_not_learned_are_refused(copying):
+    with pytest.raises(UsageError, match="batch_size=0 is not a positive integer"):
+        copying.generate(["1"], batch_size=0)
+    hparams = hparams_sets.get("adaptive_universal_transformer_babi")().override({"step_timing_signal_type": "learned"})
+    learned = Loaded(Copier(), CopyDigits(), hparams)
+    with pytest.raises(UsageError, match="max_steps=99: the model has learned a signal for each of"):
+        learned.generate(["1"], max_steps=99)
 
 
 def test_what_is_left_out_of_a_line_is_said_with_its_number(copying, capsys, monkeypatch, answer):

@@ -65,6 +65,11 @@ def test_line_that_cannot_be_scored_is_named_before_a_model_is_loaded(line, mess
     assert capsys.readouterr().out == ""
 
 
+def test_half_a_character_in_an_answer_is_refused_with_its_number(copying):
+    with pytest.raises(UserError, match=r"^text 1: '\\udcff' is half of a surrogate pair"):
+        copying.score(["1"], ["1\udcff"])
+
+
 def test_no_lines_no_numbers(copying, tmp_path, capsys):
     path = tmp_path / "pairs.tsv"
     path.write_text("")

@@ -201,6 +201,17 @@ def test_what_reads_later_positions_is_refused_with_the_way_out(options, reason)
     assert isinstance(decoder, RecomputedDecoder)
 
 
+def test_padding_may_only_be_produced_where_halting_counts_it(rng):
+    """A position behind produced padding took no step, and its logits came from an output of zeros."""
+    options = DecodingOptions(coupled_stop="best")
+    memory = {"states": tf.zeros([1, 1, 8]), "mask": tf.ones([1, 1], tf.bool)}
+    with pytest.raises(UserError, match="coupled_stop='best' may produce padding.*act_count_padding=True"):
+        decoder_of(universal(rng, "frozen"), memory, options)
+    counting = AdaptiveComputationTime("frozen", count_padding=True)
+    for halting in ("none", counting):
+        decoder_of(UniversalTransformer(11, halting=halting, **SIZES), memory, options)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["none", "basic", "frozen"])
 def test_a_step_compiles_with_xla_and_gives_the_same(rng, form):

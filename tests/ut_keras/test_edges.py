@@ -79,6 +79,34 @@ def test_ids_outside_of_the_vocabulary_do_not_pass_for_others():
     assert np.isfinite(compiled(tf.constant([[3, 19]]))).all()
 
 
+@pytest.mark.parametrize(
+    ("ids", "max_length", "message"),
+    [
+        ([[5.5, 6.0]], 3, "ids of type float64 are not all whole numbers"),
+        ([[5, 2**32 + 6]], 3, "id 4294967302 is outside of the vocabulary"),
+        ([5, 6], 3, r"ids of shape \(2,\): a batch is \[B, L\], one row alone \[1, L\]"),
+        ([[5, 6]], 2.5, "max_length of type float64 are not all whole numbers"),
+        ([[5, 6]], -1, "max_length=-1 is not between 0 and 1073741824"),
+        ([[5, 6]], [3, 2**31 - 1], "max_length of shape"),
+        ([[5, 6]], 2**31 - 1, "max_length=2147483647 is not between 0 and"),
+        ([[0, 5]], 3, "a prefix has padding .* pad on the right"),
+    ],
+)
+def test_generate_refuses_what_would_silently_become_something_else(ids, max_length, message):
+    """Cut to integers, wrapped around 2^31 (a limit so that nothing was made), or read as a prefix of zeros."""
+    with pytest.raises(UserError, match=message):
+        ut_keras.UniversalTransformerLM(20, **SIZES).generate(ids, max_length=max_length)
+
+
+def test_no_positions_at_all_keep_their_rows():
+    """A static length of 0 left the batch open in a reshape, which made 1 of 2 rows."""
+    ids = np.zeros([2, 0], "int32")
+    assert ut_keras.UniversalTransformerLM(20, **SIZES)(ids).shape == (2, 0, 20)
+    for sentences, shape in ((None, [2, 0]), (3, [2, 0, 3])):
+        lstm = ut_keras.LSTMSeq2Seq(20, hidden_size=4, num_layers=1, words_per_sentence=sentences)
+        assert lstm.generate(np.zeros(shape), max_length=3).tolist() == [[0], [0]]
+
+
 def test_an_encoder_alone_does_not_answer():
     with pytest.raises(UserError, match="Classifier"):
         encoder().generate([[5, 6]])

@@ -156,6 +156,14 @@ def test_default_limit_is_the_inputs_length_and_a_hundred():
     assert _ut().generate(INPUTS).shape[1] <= 106
 
 
+def test_a_call_of_the_wrong_rank_does_not_spoil_the_next_one():
+    """The function that was traced for the wrong number of axes stayed."""
+    model = _ut(words_per_sentence=2)
+    with pytest.raises(ValueError, match="this model reads .B, S, W. sentences"):
+        model.generate(INPUTS, max_length=2)
+    assert model.generate(INPUTS.reshape(3, 3, 2), max_length=2).shape[0] == 3
+
+
 def test_compiled_search_is_made_once_and_goes_with_its_model():
     model = _ut()
     model.generate(INPUTS, max_length=2)
@@ -165,6 +173,11 @@ def test_compiled_search_is_made_once_and_goes_with_its_model():
     assert search.experimental_get_tracing_count() == 1
     model.generate(INPUTS, max_length=2, beam_size=2)
     assert len(vars(model)["_generate"]) == 2
+    samples = [model.generate(INPUTS, max_length=9, temperature=1.0, seed=seed) for seed in range(3)]
+    assert any(a.shape != b.shape or (a != b).any() for a, b in zip(samples, samples[1:]))
+    expected = answer(model, INPUTS, [9] * 3, "sequence", DecodingOptions(temperature=1.0, seed=2)).ids[:, 0]
+    np.testing.assert_array_equal(samples[2], expected)
+    assert len(vars(model)["_generate"]) == 3  # a seed has no graph of its own
     gone = weakref.ref(model)
     del model, search
     keras.backend.clear_session()

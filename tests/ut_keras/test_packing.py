@@ -14,7 +14,7 @@ X = np.random.default_rng(0).normal(size=[4, 4, 6]).astype("float32")
 
 
 def test_packed_rows_are_the_real_positions_in_order():
-    packed = PackedRows(tf.constant(MASK), multiple=5)
+    packed = PackedRows(tf.constant(MASK), least=5)
     rows = packed.pack(tf.constant(X))[:, 0]
     assert len(rows) == 10  # 7, rounded up
     np.testing.assert_array_equal(rows[:7], X[MASK])
@@ -24,8 +24,20 @@ def test_packed_rows_are_the_real_positions_in_order():
     assert (restored[~MASK] == -1.0).all()
 
 
+def test_packed_rows_take_few_numbers_and_little_more_room():
+    sizes = []
+    for count in range(1, 600):
+        packed = PackedRows(tf.sequence_mask([count], 600))
+        sizes.append(int(tf.shape(packed.pack(tf.zeros([1, 600, 1])))[0]))
+    waste = np.array(sizes) / np.arange(1, 600)
+    assert (waste >= 1).all()
+    assert waste[63:].max() <= 1.125
+    assert sizes[0] == 8
+    assert len(set(sizes)) == 16 + 8 + 8 + 2  # up to 128, 256, 512 and 640
+
+
 def test_active_rows_are_spread_by_row_and_come_back():
-    packed = PackedRows(tf.constant(MASK), multiple=1)
+    packed = PackedRows(tf.constant(MASK), least=1)
     running = tf.constant([[True], [False], [False], [True], [True], [False], [True]])
     active = packed.active(running)
     rows = active.chosen(packed.pack(tf.constant(X)))
@@ -82,6 +94,19 @@ def test_conditional_compute_with_every_signal_and_a_memory(rng, options):
     arguments = {"memory": memory, "memory_mask": memory_mask}
     found, expected = (layer(tf.constant(X), tf.constant(MASK), **arguments)[0] for layer in (conditional, dense))
     np.testing.assert_allclose(found[MASK], expected[MASK], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["none", "global", "frozen"])
+def test_padding_inside_of_a_decoders_row_is_read_by_those_behind_it(rng, form):
+    """Nothing masks it there; packed, some other position stood in its place."""
+    conditional, dense = pair(form, rng, causal=True)
+    mask = np.array([[True, False, True, False], [False, False, True, True], [False] * 4, [False, True, False, True]])
+    (found, ponder), (expected, expected_ponder) = (
+        layer(tf.constant(X), tf.constant(mask)) for layer in (conditional, dense)
+    )
+    np.testing.assert_allclose(found[mask], expected[mask], rtol=1e-4, atol=1e-5)
+    for a, b in zip(ponder, expected_ponder, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_two_blocks_in_a_step_leave_out_padding_alone(rng):

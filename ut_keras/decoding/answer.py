@@ -42,7 +42,7 @@ def kind_of(features):
     return features.target if features.input_vocabulary_size else "continuation"
 
 
-def answer(model, inputs, limits, kind, options=DEFAULT, keys=None):
+def answer(model, inputs, limits, kind, options=DEFAULT, keys=None, seed=None):
     """Answers a batch; an example of nothing but padding is answered with nothing, and costs nothing.
 
     Args:
@@ -54,6 +54,7 @@ def answer(model, inputs, limits, kind, options=DEFAULT, keys=None):
         kind: "sequence", "class" or "continuation" (`kind_of`).
         options: `DecodingOptions`.
         keys: [B] int32, who each row is, for sampling: see `search`. None: 0, 1, 2, ...
+        seed: scalar int32 of the sampling; None: that of the options.
 
     Returns:
         `Answer`.
@@ -67,21 +68,21 @@ def answer(model, inputs, limits, kind, options=DEFAULT, keys=None):
     filled = tf.cast(tf.where(tf.reduce_any(real, axis=1))[:, 0], tf.int32)
     rows = [tf.gather(values, filled) for values in (inputs, real, limits, keys)]
     answers = {"sequence": _sequence, "class": _class, "continuation": _continuation}[kind]
-    return _spread(answers(model, *rows, options), filled, tf.shape(inputs)[0])
+    return _spread(answers(model, *rows, options, seed), filled, tf.shape(inputs)[0])
 
 
-def _sequence(model, inputs, real, limits, keys, options):
+def _sequence(model, inputs, real, limits, keys, options, seed):
     x = {"inputs": inputs}
     memory = model.encode(x, max_steps=options.max_steps)
     decoder = decoder_of(model, memory, options)
     begun = tf.zeros([tf.shape(inputs)[0], 0], tf.int32)
-    found = search(decoder, begun, tf.zeros_like(limits), limits, options, keys)
+    found = search(decoder, begun, tf.zeros_like(limits), limits, options, keys, seed=seed)
     ids, times = _one_at_least(found.ids), _one_at_least(found.ponder_times)
     ponder_times = {"encoder": tf.cast(memory.get("ponder_times", real), tf.float32), "decoder": times}
     return Answer(ids, found.log_probability, found.score, ponder_times)
 
 
-def _class(model, inputs, real, limits, keys, options):
+def _class(model, inputs, real, limits, keys, options, seed):
     memory = model.encode({"inputs": inputs}, max_steps=options.max_steps)
     log_probabilities = tf.nn.log_softmax(tf.cast(model.classify(memory), tf.float32))
     classes = log_probabilities[:, 1:]  # padding is none
@@ -93,10 +94,10 @@ def _class(model, inputs, real, limits, keys, options):
     return Answer(ids[..., tf.newaxis], scores, scores, ponder_times)
 
 
-def _continuation(model, prompts, real, limits, keys, options):
+def _continuation(model, prompts, real, limits, keys, options, seed):
     lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
     decoder = decoder_of(model, model.encode({"targets": prompts}, max_steps=options.max_steps), options)
-    found = search(decoder, prompts, lengths, lengths + limits, options, keys)
+    found = search(decoder, prompts, lengths, lengths + limits, options, keys, seed=seed)
     width = tf.shape(prompts)[1]
     times = tf.pad(found.ponder_times[:, 0], [[0, 0], [0, width]])[:, :width]
     ponder_times = {

@@ -29,7 +29,8 @@ class DecodingOptions:
         coupled_stop: None: each row ends by itself, exactly when nothing better can come. "best" and "all" are
             tensor2tensor's rules, where the rows of a batch end together: a beam when the best finished hypothesis
             of each row ("best"), or all of them ("all"), beat the best that is alive; greedy search at the limit, the
-            end token being an id like others. Padding may then be produced.
+            end token being an id like others. Padding may then be produced, so that a decoder that halts has to count
+            it (act_count_padding).
         cached: False: the decoder runs over the whole prefix for each id, as in tensor2tensor. Slow.
 
     Raises:

@@ -17,18 +17,20 @@ class Sampling:
 
     Args:
         options: `DecodingOptions` with a temperature; `n_best` is the number of samples.
+        seed: scalar int32; None: that of the options.
     """
 
     all_alive = True
     reorders = False
 
-    def __init__(self, options):
+    def __init__(self, options, seed=None):
         self.beams = options.n_best
         self.options = options
+        self.seed = options.seed if seed is None else seed
 
     def __call__(self, logits, alive, finished, position, rows, running):
         """Returns (Alive, Finished, stopped [b] bool) after one id for each sample; see `stages.run`."""
-        noise = uniform(self.options.seed, rows.keys[:, tf.newaxis], tf.range(self.beams), position)
+        noise = uniform(self.seed, rows.keys[:, tf.newaxis], tf.range(self.beams), position)
         options = self.options
         ids = draw(logits[..., 1:], noise, options.temperature, options.top_k, options.top_p) + 1
         gained = tf.gather(tf.nn.log_softmax(logits), ids, batch_dims=2)

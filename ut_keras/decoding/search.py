@@ -16,6 +16,7 @@ from ut_keras.decoding.hypotheses import NONE, Rows
 from ut_keras.decoding.penalty import length_penalty
 from ut_keras.decoding.recomputed import RecomputedDecoder
 from ut_keras.decoding.sampling import Sampling
+from ut_keras.errors import UserError
 
 
 class Hypotheses(typing.NamedTuple):
@@ -38,7 +39,7 @@ class Hypotheses(typing.NamedTuple):
     ponder_times: tf.Tensor
 
 
-def search(decoder, prefix, lengths, limits, options, keys=None, stages=True, longest=None):
+def search(decoder, prefix, lengths, limits, options, keys=None, stages=True, longest=None, seed=None):
     """Searches for the best continuations of each row's prefix.
 
     A row's result does not depend on its batch mates (but with `options.coupled_stop`).
@@ -52,7 +53,9 @@ def search(decoder, prefix, lengths, limits, options, keys=None, stages=True, lo
             further in front is an id like others.
         options: `DecodingOptions`.
         keys: [B] int32, who each row is: its samples depend on its key and the seed. None: 0, 1, 2, ...
-        stages, longest: see `stages.run`. With stages=False and `longest` it compiles with XLA, N is `longest`.
+        seed: scalar int32 of the sampling; None: that of the options, a constant of the graph.
+        stages, longest: see `stages.run`. With stages=False and `longest` it compiles with XLA (not the
+            decoder without a cache, which sees more positions each time), and N is `longest`.
 
     Returns:
         `Hypotheses`.
@@ -66,7 +69,7 @@ def search(decoder, prefix, lengths, limits, options, keys=None, stages=True, lo
     if options.beam_size > 1:
         step = Beam(options)
     else:
-        step = Sampling(options) if options.temperature else Greedy(ends=not options.coupled_stop)
+        step = Sampling(options, seed) if options.temperature else Greedy(ends=not options.coupled_stop)
     state, history = staged.run(decoder, step, prefix, rows, stages, longest)
     return best_of(state, history, step, prefix, rows, options, longest)
 
@@ -136,8 +139,15 @@ def decoder_of(model, memory, options):
         options: `DecodingOptions`: `max_steps`, and whether the decoder shall be `cached` where the model can do it.
 
     Raises:
-        UserError: the model cannot be decoded with a cache; the message says why, and what to do.
+        UserError: the model cannot be decoded with a cache, or not by T2T's rules; the message says why, and what to
+            do.
     """
+    halting = getattr(getattr(getattr(model, "decoder", None), "body", None), "halting", None)
+    if options.coupled_stop and halting is not None and not halting.count_padding:
+        raise UserError(
+            f"coupled_stop={options.coupled_stop!r} may produce padding, on which this model's halting takes no step: "
+            "leave it out, or train with act_count_padding=True as tensor2tensor does"
+        )
     if options.cached and hasattr(model, "start_decoding"):
         return model.start_decoding(memory, options.max_steps)
     return RecomputedDecoder(model, memory, options.max_steps)

@@ -215,5 +215,5 @@ def _join_heads(x):
     if length == 1:
         return tf.reshape(x, [-1, 1, heads * size])
     x = tf.transpose(x, [0, 2, 1, 3])
-    shape = [-1, length] if length is not None else tf.unstack(tf.shape(x)[:2])
+    shape = [-1, length] if length else tf.unstack(tf.shape(x)[:2])
     return tf.reshape(x, [*shape, heads * size])

@@ -173,8 +173,8 @@ class AdaptiveComputationTime(keras.layers.Layer):
             return own
         if packed is None:
             return self._mean(own, self.counted(padding_mask), causal, view)
-        whole = packed.unpack(own[..., None])[..., 0]
-        return packed.pack(self._mean(whole, packed.mask, causal)[..., None])[..., 0]
+        whole, counted = (packed.unpack(value[..., None])[..., 0] for value in (own, padding_mask))
+        return packed.pack(self._mean(whole, counted & packed.mask, causal)[..., None])[..., 0]
 
     def _mean(self, own, counted, causal, view=None):
         """own: [B, L] float32, counted: [B, L] bool; returns [B, L], the mean over the sequence or the prefix."""

@@ -17,6 +17,11 @@ def causal_mask(length):
     return tf.range(length)[None, :, None] >= tf.range(length)[None, None, :]
 
 
+def up_to_last(mask):
+    """Returns [B, L] bool: all positions up to the last one where mask [B, L] is True, whatever stands between."""
+    return tf.cumsum(tf.cast(mask, tf.int32), axis=1, reverse=True) > 0
+
+
 def attention_bias(attention_mask, dtype):
     """Returns what is added to attention logits: 0 where a key may be seen, a very negative number elsewhere.
 

@@ -9,17 +9,17 @@ import tensorflow as tf
 class PackedRows:
     """The real positions of a batch, one after the other: [N, 1, C] for [B, L, C].
 
-    N is rounded up, so that it takes few values: oneDNN compiles code for every shape that it meets and keeps it. The
-    last position is there so many times more, and is the same each time.
+    N is rounded up, by less than an eighth, so that it takes few values: oneDNN compiles code for every shape that it
+    meets and keeps it. The last position is there so many times more, and is the same each time.
 
     Args:
         mask: [B, L] bool, True at real positions.
-        multiple: N, and the number of active rows, are multiples of this.
+        least: N, and the number of active rows, are multiples of this, from 16 of it on of 2 of it, from 32 on of 4.
     """
 
-    def __init__(self, mask, multiple=64):
+    def __init__(self, mask, least=8):
         self.real = mask
-        self.multiple = multiple
+        self.least = least
         self.batch, self.length = tf.unstack(tf.shape(mask))
         # Where nothing is real one position stands in, so that there is something to gather from.
         first = tf.reshape(tf.range(self.batch * self.length), [self.batch, self.length]) == 0
@@ -34,9 +34,11 @@ class PackedRows:
         self._inverse = tf.minimum(before, tf.maximum(tf.size(flat) - 1, 0))
 
     def rounded(self, indices):
-        """Returns indices [N] int32 with the last of them repeated up to the next multiple."""
+        """Returns indices [N] int32 with the last of them repeated up to the next number that N may be."""
         count = tf.size(indices)
-        return tf.concat([indices, tf.repeat(indices[-1:], -count % self.multiple)], axis=0)
+        doublings = tf.reduce_sum(tf.cast(count >= [16 * self.least << power for power in range(20)], tf.int32))
+        multiple = tf.bitwise.left_shift(self.least, doublings)
+        return tf.concat([indices, tf.repeat(indices[-1:], -count % multiple)], axis=0)
 
     def mask_of(self, mask):
         """Returns [N, 1] bool of a mask [B, L]; False where a position is there a second time."""

@@ -19,7 +19,7 @@ def project(x, kernel, transpose=False):
 
 def like(x, *last):
     """Returns the shape [B, L, *last] of x [B, L, N] for a reshape, without asking for it where L is static."""
-    if x.shape[1] is not None:
+    if x.shape[1]:  # 0 would leave B open
         return [-1, x.shape[1], *last]
     shape = tf.shape(x)
     return [shape[0], shape[1], *last]

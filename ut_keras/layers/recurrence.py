@@ -13,6 +13,7 @@ from ut_keras.layers.body import Body, positions_or_default
 from ut_keras.layers.cache import CacheView
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.halting import Ponder
+from ut_keras.layers.masks import up_to_last
 from ut_keras.layers.packing import PackedRows
 from ut_keras.layers.remat import recompute
 from ut_keras.layers.traces import attention_traces, empty_traces, record
@@ -206,7 +207,8 @@ class UniversalRecurrence(Body):
         return self.conditional and not dense and not counts_padding and not compiles_with_xla()
 
     def _run_packed(self, x, padding_mask, positions, lengths, memory, memory_mask, steps):
-        packed = PackedRows(padding_mask)
+        # Those behind it read a decoder's padding: nothing masks it there.
+        packed = PackedRows(up_to_last(padding_mask) if self.causal else padding_mask)
         positions = packed.pack(positions[..., None])[..., 0]
         lengths = packed.pack(tf.broadcast_to(lengths[:, None, None], [tf.size(lengths), packed.length, 1]))[:, 0, 0]
         context = {
@@ -263,7 +265,7 @@ class UniversalRecurrence(Body):
             if run.packed is not None and active is None:
                 active = run.packed.active(loop["halting"].probability < 1.0)
             elif run.places is not None and self._rests and self._packs():
-                moving = PackedRows(loop["halting"].probability < 1.0, multiple=16)
+                moving = PackedRows(loop["halting"].probability < 1.0)
             pre_state, new = self.transform(state, step, step_seed, context, tensors, run.places, active, watch, moving)
         carry = self.recurrence_type.step(loop["carry"], new)
         after = {**loop, "step": step + 1, "carry": carry}

@@ -62,6 +62,19 @@ class DecoderSide(keras.layers.Layer):
         )
         return states, ponder, {**traces[0], "input": x} if trace else None
 
+    def decode(self, targets, embedding, softmax, memory=None, max_steps=None, last=False, return_ponder=False):
+        """Returns logits [B, M, V] for targets [B, M], or with `last` [B, 1, V], those of the last position.
+
+        The id at a position that is to be predicted is not read. With `return_ponder` also the ponder times [B, M]
+        (with `last` [B, 1]) float32. `softmax` is the `TokenEmbedding` that gives logits.
+        """
+        states, ponder, _ = self(targets, embedding=embedding, memory=memory, max_steps=max_steps)
+        times = ponder.ponder_times if ponder else tf.cast(tf.not_equal(targets, 0), tf.float32)
+        if last:
+            states, times = states[:, -1:], times[:, -1:]
+        logits = softmax.logits(states)
+        return (logits, times) if return_ponder else logits
+
     def start_decoding(self, embedding, softmax, memory=None, max_steps=None):
         """Returns the `decoding.decoder.Decoder` with a cache; `softmax` is the `TokenEmbedding` that gives logits.
 

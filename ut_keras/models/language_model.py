@@ -4,7 +4,6 @@ Legend: B batch, M length, D hidden size, V vocabulary size, T steps.
 """
 
 import keras
-import tensorflow as tf
 
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.embedding import TokenEmbedding
@@ -85,17 +84,8 @@ class UniversalTransformerLM(SequenceModel):
         return {}
 
     def decode(self, targets, memory=None, max_steps=None, last=False, return_ponder=False):
-        """Returns logits [B, M, V] for targets [B, M], or with `last` [B, 1, V], those of the last position.
-
-        The id at a position that is to be predicted is not read. With `return_ponder` also the ponder times [B, M]
-        (with `last` [B, 1]) float32.
-        """
-        states, ponder, _ = self.decoder(targets, embedding=self.embedding, max_steps=max_steps)
-        times = ponder.ponder_times if ponder else tf.cast(tf.not_equal(targets, 0), tf.float32)
-        if last:
-            states, times = states[:, -1:], times[:, -1:]
-        logits = self.softmax.logits(states)
-        return (logits, times) if return_ponder else logits
+        """Returns logits [B, M, V] for targets [B, M] and their ponder times; see `DecoderSide.decode`."""
+        return self.decoder.decode(targets, self.embedding, self.softmax, memory, max_steps, last, return_ponder)
 
     def start_decoding(self, memory, max_steps=None):
         """Returns the `decoding.decoder.Decoder` of a batch, with a cache; `memory` is what `encode` returned."""

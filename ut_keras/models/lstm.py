@@ -109,6 +109,9 @@ class LSTMSeq2Seq(SequenceModel):
         if "inputs" not in features:
             raise ValueError("LSTMSeq2Seq needs inputs; it is no language model")
         ids = check_rank(tf.convert_to_tensor(features["inputs"]), self.sentences is not None)
+        if not ids.shape[1]:
+            # Keras' LSTM looks at a first position, whether or not there is one.
+            ids = tf.pad(ids, [[0, 0], [0, tf.maximum(1 - tf.shape(ids)[1], 0)], *[[0, 0]] * (len(ids.shape) - 2)])
         states, mask = self.input_embedding(ids), sequence_mask(ids)
         if self.sentences is not None:
             states = self.sentences(states, mask)
