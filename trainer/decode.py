@@ -50,7 +50,7 @@ def decode_lines(
         UsageError: options do not fit each other, the problem or the model.
     """
     limit = OutputLimit(loaded.problem, extra_length, max_output_length)
-    settings = DecodingOptions(**options)
+    settings = DecodingOptions.from_dict(options)
     if batch_size < 1:
         raise UsageError(f"batch_size={batch_size} is not a positive integer")
     if loaded.hparams:

@@ -79,6 +79,8 @@ class Evaluator:
                     part.update(reduction.free_running(reduction.chosen(decoded, members)))
             scores.update({f"{group}/{metric}": value for metric, value in part.items()})
         result = {f"{name}/{metric}": value for metric, value in scores.items()}
+        if len(indices) < len(split):
+            info["sample_of"] = len(split)
         if groups:
             info["groups"] = list(groups)
         if self._options.max_steps:

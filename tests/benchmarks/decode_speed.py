@@ -7,8 +7,10 @@ hypothesis for each row.
     python tests/benchmarks/decode_speed.py --config=small --halting=none --search=greedy --batch=32
 
 With --against it also times another way, in turns in the same run, and prints `ratio`, the median over rounds of the
-other's time divided by this one's: `uncached` computes the whole prefix again for each token; `greedy` is greedy
-search over as many rows as the beam has hypotheses (--batch=32 --search=beam4 against 128 rows).
+other's time divided by this one's: `uncached` runs encoder and decoder again over everything for each token, as
+tensor2tensor's Universal Transformer does; `uncached_decoder` keeps the encoder's output and runs the decoder again
+over the prefix (`DecodingOptions(cached=False)`); `greedy` is greedy search over as many rows as the beam has
+hypotheses (--batch=32 --search=beam4 against 128 rows).
 
     python tests/benchmarks/decode_speed.py --search=greedy --batch=32 --against=uncached
     python tests/benchmarks/decode_speed.py --search=beam4 --batch=32 --against=greedy
@@ -34,7 +36,9 @@ def main():
     )
     parser.add_argument("--search", choices=("greedy", f"beam{BEAM}"), default="greedy", help="(default: greedy)")
     parser.add_argument("--batch", type=int, default=32, metavar="N", help="rows decoded at once (default: 32)")
-    parser.add_argument("--against", choices=("uncached", "greedy"), help="what is timed in turns with it")
+    parser.add_argument(
+        "--against", choices=("uncached", "uncached_decoder", "greedy"), help="what is timed in turns with it"
+    )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="measured calls (default: 5)")
     arguments = parser.parse_args()
 
@@ -47,8 +51,9 @@ def main():
     model = workload.make_model(workload.hparams(config, halting=arguments.halting, dropout=0.0))
     options = DecodingOptions(beam_size=BEAM if arguments.search != "greedy" else 1)
     runs = {"run": workload.decoding(model, options, config)}
-    if arguments.against == "uncached":
-        runs["other"] = workload.decoding(model, dataclasses.replace(options, cached=False), config)
+    if (arguments.against or "").startswith("uncached"):
+        uncached, again = dataclasses.replace(options, cached=False), arguments.against == "uncached"
+        runs["other"] = workload.decoding(model, uncached, config, encode_again=again)
     elif arguments.against == "greedy":
         wide = {**config, "batch": arguments.batch * options.beam_size}
         runs["other"] = workload.decoding(model, DecodingOptions(), wide)

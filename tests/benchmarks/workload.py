@@ -80,13 +80,14 @@ def forward(model):
     return lambda batch: run(batch).numpy()
 
 
-def decoding(model, options, config):
+def decoding(model, options, config, encode_again=False):
     """Returns a function that decodes one batch of random inputs, exactly `length` tokens for each row.
 
     Args:
         model: a sequence-to-sequence model.
         options: `DecodingOptions`.
         config: one of `CONFIGS`, its "batch" the rows.
+        encode_again: run the encoder for each token as well; needs `cached=False`.
     """
     inputs = make_batch(config)["inputs"]
 
@@ -94,13 +95,20 @@ def decoding(model, options, config):
     def run(inputs):
         rows, zeros = tf.shape(inputs)[0], tf.zeros_like(inputs[:, 0])
         decoder = _NoEnd(decoder_of(model, model.encode({"inputs": inputs}), options))
+        if encode_again:
+            decoder.encode = lambda: tf.nest.flatten(model.encode({"inputs": inputs}))
         return search(decoder, tf.zeros([rows, 0], tf.int32), zeros, zeros + config["length"], options).ids
 
     return lambda: run(inputs).numpy()
 
 
 class _NoEnd(Decoder):
-    """A decoder that never predicts the end token; all else is another decoder's."""
+    """A decoder that never predicts the end token; all else is another decoder's.
+
+    `encode`, where it is set, makes the memory of a `RecomputedDecoder` anew for each id.
+    """
+
+    encode = None
 
     def __init__(self, decoder):
         self._decoder = decoder
@@ -108,5 +116,7 @@ class _NoEnd(Decoder):
             setattr(self, name, getattr(decoder, name))
 
     def step(self, state, ids, position):
+        if self.encode:
+            state = {**state, "memory": self.encode()}
         logits, times, state = self._decoder.step(state, ids, position)
         return logits - 1e9 * tf.one_hot(EOS, VOCABULARY), times, state

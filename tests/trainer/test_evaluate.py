@@ -152,6 +152,7 @@ def test_all_of_the_split_is_scored_and_decoded_unless_a_limit_says_less(capsys)
     part = evaluate(Loaded(Copier(), Grouped()), "test", limit=2)  # "3 1 4" and "5 9 2 6 5 3", both long
     assert part["test/free_running/pairs"] == part["test/free_running/count"] == part["test/count"] == 2
     assert part["test/tokens"] == 4 + 7
+    assert part["test/info"]["sample_of"] == 4 and "sample_of" not in every["test/info"]
     assert part["test/long/free_running/count"] == part["test/long/count"] == 2
     assert part["test/short/count"] == 0 and "test/short/free_running/count" not in part
     assert capsys.readouterr().err.splitlines() == ["test: 2 of 4 examples", "test: decoding 2 examples"]

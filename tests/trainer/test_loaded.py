@@ -7,7 +7,7 @@ import pytest
 
 import trainer
 from tests.trainer.saved_runs import STORIES, STRINGS, algorithmic_run, babi_run
-from ut_keras.errors import UserError
+from ut_keras.errors import UsageError, UserError
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,11 @@ def test_generate_answers_every_text_in_order_after_the_directory_has_moved(run,
     assert loaded.generate(STRINGS) == expected
     assert loaded.generate(STRINGS[::-1], batch_size=1) == expected[::-1]
     assert len(expected) == 5 and expected[1] == expected[4] == ""
+
+
+def test_an_option_that_does_not_exist_is_refused_with_those_that_do(run):
+    with pytest.raises(UsageError, match="no decoding option is called 'beam'; there are beam_size, alpha"):
+        trainer.load(run[0]).generate(STRINGS, beam=4)
 
 
 def test_class_problem_is_loaded_without_its_data(tmp_path):

@@ -37,7 +37,7 @@ def attention_traces(blocks, contexts, steps, x):
 
     traces = {"self_attention": zeros(length)}
     if "encdec" in contexts[0]:
-        traces["encdec_attention"] = zeros(tf.shape(contexts[0]["encdec"].keys)[2])
+        traces["encdec_attention"] = zeros(tf.shape(contexts[0]["encdec"].keys)[3])
     return traces
 
 
