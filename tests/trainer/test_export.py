@@ -84,6 +84,7 @@ def assert_same(outputs, scores, expected):
     np.testing.assert_allclose(scores, [answer.score for answer in expected], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("name", ["babi", "reverse", "subwords"])
 def test_cpp_loader_gives_the_answers_of_decode(cpp, expected, name):
@@ -95,6 +96,7 @@ def test_cpp_loader_gives_the_answers_of_decode(cpp, expected, name):
         np.testing.assert_allclose(row, np.pad(times, [0, len(row) - len(times)]))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_cpp_loader_gives_the_n_best_answers_of_decode(cpp, expected):
     found = cpp("subwords")
@@ -109,6 +111,7 @@ def test_cpp_loader_gives_the_n_best_answers_of_decode(cpp, expected):
         np.testing.assert_allclose(scores[:count], wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_cpp_loader_answers_a_line_alone_as_in_a_batch(exports, cpp):
     _, directory, lines, _ = exports["reverse"]
@@ -116,6 +119,7 @@ def test_cpp_loader_answers_a_line_alone_as_in_a_batch(exports, cpp):
     assert c_loader.run(directory, [])["outputs"].tolist() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["babi", "reverse", "subwords"])
 def test_batches_of_one_line_give_the_answers_of_decode(exports, serves, expected, name):
     found = [serves(name)(inputs=tf.constant([line])) for line in exports[name][2]]
@@ -123,6 +127,7 @@ def test_batches_of_one_line_give_the_answers_of_decode(exports, serves, expecte
     assert_same(outputs, [one["scores"].numpy()[0] for one in found], expected(name))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_subwords_alone_need_the_operations_of_tensorflow_text(exports):
     assert described(exports["reverse"][1])["custom_operations"] == []
@@ -133,6 +138,7 @@ def test_subwords_alone_need_the_operations_of_tensorflow_text(exports):
         c_loader.run(directory, lines)
 
 
+@pytest.mark.slow
 def test_a_process_without_our_packages_gives_the_answers_of_decode(exports, expected, tmp_path):
     task = [[str(directory), lines, name == "subwords"] for name, (_, directory, lines, _) in exports.items()]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -145,16 +151,19 @@ def test_a_process_without_our_packages_gives_the_answers_of_decode(exports, exp
         assert_same(*json.loads(found), expected(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["babi", "reverse"])
 def test_line_that_decode_refuses_is_answered_with_nothing(exports, serves, expected, name):
     found = serves(name)(inputs=tf.constant(["Goodbye!", exports[name][2][0]]))["outputs"].numpy()
     assert [text.decode() for text in found] == ["", expected(name)[0].text]
 
 
+@pytest.mark.slow
 def test_limit_of_the_export_holds(expected):
     assert max(len(answer.ids) for answer in expected("subwords")) == LONGEST
 
 
+@pytest.mark.slow
 def test_description_says_what_the_graph_does_not(exports):
     loaded, directory, _, _ = exports["subwords"]
     found = described(directory)
@@ -207,6 +216,7 @@ def test_every_export_takes_the_next_number(small, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["12", "13", "notes"]
 
 
+@pytest.mark.slow
 def test_export_can_be_read_by_other_users(exports):
     directory = exports["babi"][1]
     parts = [directory, *directory.rglob("*")]
@@ -214,6 +224,7 @@ def test_export_can_be_read_by_other_users(exports):
     assert [part for part in parts if part.is_dir() and part.stat().st_mode & 0o011 != 0o011] == []
 
 
+@pytest.mark.slow
 def test_nothing_in_an_export_names_the_place_where_it_was_made(exports):
     for _, directory, _, _ in exports.values():
         place = str(directory.parents[2]).encode()
@@ -241,6 +252,7 @@ def test_file_in_the_place_of_the_folder_is_refused(small, tmp_path):
         export(small, tmp_path / "file" / "in" / "it")
 
 
+@pytest.mark.slow
 def test_options_that_do_not_fit_leave_nothing(exports, tmp_path):
     with pytest.raises(UsageError, match="beam_size=4"):
         export(exports["babi"][0], tmp_path / "export", DecodingOptions(beam_size=4))

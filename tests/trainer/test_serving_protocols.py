@@ -15,6 +15,8 @@ from trainer.export import export
 NAME = "reverse"
 BATCHING = "max_batch_size { value: 16 } batch_timeout_micros { value: 2000 } num_batch_threads { value: 2 }"
 
+pytestmark = pytest.mark.slow  # a server with a TensorFlow of its own
+
 if tfs_process.missing():
     pytest.skip(tfs_process.missing(), allow_module_level=True)
 

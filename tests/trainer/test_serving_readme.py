@@ -16,6 +16,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAME = "ut"
 LINES = ["Mary went to the kitchen. Where is Mary?", ""]
 
+pytestmark = pytest.mark.slow  # a server with a TensorFlow of its own
+
 if tfs_process.missing():
     pytest.skip(tfs_process.missing(), allow_module_level=True)
 

@@ -92,6 +92,7 @@ def teacher_forced(model, inputs, ids):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: _ut(halting="basic"), lambda: _ut(halting="frozen"), _lstm])
 @pytest.mark.parametrize("cached", [True, False])
 def test_beam_and_samples_of_a_real_model_have_the_scores_of_a_full_pass(make, cached):
@@ -106,6 +107,7 @@ def test_beam_and_samples_of_a_real_model_have_the_scores_of_a_full_pass(make, c
         assert np.all(np.count_nonzero(found.ids, axis=-1) <= limits[:, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: _ut(halting="accumulated"), lambda: _ut(transition="sepconv"), _lstm])
 @pytest.mark.parametrize("options", [{"beam_size": 3, "n_best": 2}, {"temperature": 0.7, "top_k": 5, "n_best": 2}])
 def test_a_row_is_searched_alone_as_in_a_padded_batch(make, options):
@@ -152,6 +154,7 @@ def test_fewer_steps_can_be_asked_for():
     np.testing.assert_array_equal(np.where(one, logits[..., 1:].argmax(-1) + 1, 0), one)
 
 
+@pytest.mark.slow
 def test_default_limit_is_the_inputs_length_and_a_hundred():
     assert _ut().generate(INPUTS).shape[1] <= 106
 
@@ -164,6 +167,7 @@ def test_a_call_of_the_wrong_rank_does_not_spoil_the_next_one():
     assert model.generate(INPUTS.reshape(3, 3, 2), max_length=2).shape[0] == 3
 
 
+@pytest.mark.slow
 def test_compiled_search_is_made_once_and_goes_with_its_model():
     model = _ut()
     model.generate(INPUTS, max_length=2)

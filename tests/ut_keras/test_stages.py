@@ -107,7 +107,14 @@ def test_end_token_inside_of_a_prefix_is_an_id_like_others():
     np.testing.assert_array_equal(found.ids, [[[3, 1, 5, 6, 1]]])
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAM, SAMPLES], ids=["greedy", "beam", "samples"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(GREEDY, id="greedy", marks=pytest.mark.slow),
+        pytest.param(BEAM, id="beam"),
+        pytest.param(SAMPLES, id="samples", marks=pytest.mark.slow),
+    ],
+)
 def test_one_trace_serves_all_shapes_and_gives_what_runs_eagerly(options, rng):
     specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, 9, 6, 6])]
 

@@ -160,7 +160,14 @@ def test_gradient_of_every_variable(name):
         np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4, err_msg=one)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "train/lr" in golden_files.load(name)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "models/ut_act_accumulated" else pytest.mark.slow)
+        for name in NAMES
+        if "train/lr" in golden_files.load(name)
+    ],
+)
 def test_ten_adam_steps(name):
     golden = golden_files.load(name)
     hparams = hparams_from_t2t(golden.meta).override(RECIPE)
