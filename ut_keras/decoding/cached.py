@@ -29,7 +29,6 @@ class CachedDecoder(Decoder):
     """
 
     def __init__(self, side, embedding, softmax, memory, max_steps=None):
-        self._side = side
         self._body = side.body
         self._embedding = embedding
         self._softmax = softmax
@@ -71,8 +70,7 @@ class CachedDecoder(Decoder):
         output, times, tensors = self._advance(state["rows"], state["cache"], ids, running, places)
         state = {**state, "cache": tensors}
         if "ancestry" in state:
-            own = tf.range(ids.shape[1])[None, :, None]
-            state["ancestry"] = tf.where(tf.range(places.capacity) == position, own, state["ancestry"])
+            state["ancestry"] = places.ancestry
         return self._softmax.logits(output), times, state
 
     def _advance(self, rows, tensors, ids, running, places):

@@ -109,9 +109,8 @@ class Block(keras.layers.Layer):
 
     def prepare(self, padding_mask, memory=None, memory_mask=None):
         """Returns what no step changes: weights as tensors, attention biases, the memory's keys and values."""
-        length = tf.shape(padding_mask)[1]
-        visible = causal_mask(length) if self.causal else padding_mask[:, None, :]
-        context = self._prepare(self.self_attention.prepare(length, attention_mask=visible), memory, memory_mask)
+        attention = self.self_attention.prepare(tf.shape(padding_mask)[1], attention_mask=self._visible(padding_mask))
+        context = self._prepare(attention, memory, memory_mask)
         # A decoder's convolutions look back only, so what is behind the end cannot reach a real position.
         return context if self.causal else {**context, "mask": padding_mask}
 
@@ -119,9 +118,12 @@ class Block(keras.layers.Layer):
         """Returns the same for packed rows, and without `padding_mask` for a cache, as far as no position matters."""
         attention = self.self_attention.prepare_apart()
         if padding_mask is not None:
-            visible = causal_mask(tf.shape(padding_mask)[1]) if self.causal else padding_mask[:, None, :]
-            attention = attention._replace(bias=attention_bias(visible, self.compute_dtype))
+            attention = attention._replace(bias=attention_bias(self._visible(padding_mask), self.compute_dtype))
         return self._prepare(attention, memory, memory_mask)
+
+    def _visible(self, padding_mask):
+        """Returns which keys each query may see, [1, L, L] or [B, 1, L] bool."""
+        return causal_mask(tf.shape(padding_mask)[1]) if self.causal else padding_mask[:, None, :]
 
     def _prepare(self, attention, memory, memory_mask):
         context = {

@@ -69,8 +69,12 @@ class Body(keras.layers.Layer):
         return {
             "signal": self.timing.prepare_apart(steps),
             "blocks": [block.prepare_apart(None, memory, memory_mask) for block in self.blocks],
-            "halting": [] if self.halting is None else self.halting.prepare(),
+            "halting": self.prepare_halting(),
         }
+
+    def prepare_halting(self):
+        """Returns the halting unit's weights as tensors; none without halting."""
+        return [] if self.halting is None else self.halting.prepare()
 
     def at(self, context, places, lengths):
         """Returns a context of `prepare_decoding` at some `cache.Places`; lengths: [B or 1] int32."""

@@ -35,6 +35,7 @@ class Places(NamedTuple):
         rows: B*H, scalar int32.
         written: [3] int32, the shape of what is written, [B*H, Q, K*E].
         read: [4] int32, the shape that attention reads, [B, H, N*K, E].
+        ancestry: [B, K, N] int32, with the new position; None for one hypothesis.
     """
 
     position: Any
@@ -45,6 +46,7 @@ class Places(NamedTuple):
     rows: Any
     written: Any
     read: Any
+    ancestry: Any
 
 
 def places_of(position, count, batch, tensors, layout, hypotheses, ancestry=None):
@@ -68,14 +70,14 @@ def places_of(position, count, batch, tensors, layout, hypotheses, ancestry=None
     else:
         own = tf.range(hypotheses)
         # At the position itself each hypothesis reads what it writes now.
-        slot = tf.where(slots == position, own[None, :, None], ancestry)
-        known = (slot[..., None] == own) & (slots <= position)[:, None]
+        ancestry = tf.where(slots == position, own[None, :, None], ancestry)
+        known = (ancestry[..., None] == own) & (slots <= position)[:, None]
         visible = tf.reshape(known, [batch, hypotheses, capacity * hypotheses])
     rows = batch * layout.heads
     written = tf.stack([rows, count, hypotheses * layout.size])
     read = tf.stack([batch, layout.heads, capacity * hypotheses, layout.size])
     bias = attention_bias(visible, dtype)
-    return Places(position, indices, hypotheses, bias, capacity, rows, written, read)
+    return Places(position, indices, hypotheses, bias, capacity, rows, written, read, ancestry)
 
 
 class CacheView:

@@ -31,7 +31,7 @@ class PackedRows:
         self.places = tf.stack([self._flat // self.length, self._flat % self.length], axis=1)
         # Padding reads some real row: it is masked wherever it could be seen.
         before = tf.cumsum(tf.reshape(tf.cast(mask, tf.int32), [-1]), exclusive=True)
-        self._inverse = tf.minimum(before, tf.maximum(tf.size(flat) - 1, 0))
+        self.inverse = tf.minimum(before, tf.maximum(tf.size(flat) - 1, 0))
 
     def rounded(self, indices):
         """Returns indices [N] int32 with the last of them repeated up to the next number that N may be."""
@@ -52,7 +52,7 @@ class PackedRows:
     def unpack(self, x):
         """Returns [B, L, C] of x [N, 1, C], with some real position's values at padding."""
         channels = tf.shape(x)[-1] if x.shape[-1] is None else x.shape[-1]
-        return tf.reshape(tf.gather(x[:, 0], self._inverse), [self.batch, self.length, channels])
+        return tf.reshape(tf.gather(x[:, 0], self.inverse), [self.batch, self.length, channels])
 
     def restore(self, x, padding):
         """Returns [B, L, C] of x [N, 1, C], with the number `padding` where there is padding."""
@@ -77,8 +77,7 @@ class Active:
         mask = packed.mask
         if not self._all:
             mask = mask & packed.unpack(running[..., None])[..., 0]
-            places = tf.cumsum(tf.reshape(tf.cast(packed.mask, tf.int32), [-1]), exclusive=True)
-            self._indices = tf.boolean_mask(places, tf.reshape(mask, [-1]))
+            self._indices = tf.boolean_mask(packed.inverse, tf.reshape(mask, [-1]))
             self._chosen = packed.rounded(self._indices)
         counts = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
         self._width = tf.reduce_max(tf.concat([counts, [0]], 0))

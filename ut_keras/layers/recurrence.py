@@ -128,7 +128,7 @@ class UniversalRecurrence(Body):
         return {
             "signal": self.timing.prepare(positions, lengths, max_steps),
             "blocks": [block.prepare(padding_mask, memory, memory_mask) for block in self.blocks],
-            "halting": self._prepare_halting(),
+            "halting": self.prepare_halting(),
         }
 
     def transform(self, state, step, seed, context, tensors=None, places=None, active=None, watch=None, moving=None):
@@ -214,7 +214,7 @@ class UniversalRecurrence(Body):
         context = {
             "signal": self.timing.prepare(positions, lengths, steps),
             "blocks": [block.prepare_apart(padding_mask, memory, memory_mask) for block in self.blocks],
-            "halting": self._prepare_halting(),
+            "halting": self.prepare_halting(),
         }
         real = packed.mask_of(padding_mask)
         everyone = None if self._rests else packed.active()
@@ -290,9 +290,6 @@ class UniversalRecurrence(Body):
                 "output": after["output"],
             }
         return {**after, "cache": tensors, "traces": record(loop["traces"], step, seen)}
-
-    def _prepare_halting(self):
-        return [] if self.halting is None else self.halting.prepare()
 
     def _finish(self, loop, padding_mask, steps):
         """Returns (the recurrence's output [B, L, D], Ponder); without traces the probabilities are none."""
