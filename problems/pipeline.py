@@ -18,11 +18,12 @@ _BUCKET_GROWTH = 1.25
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Examples of one batch and the positions that they are padded to."""
+    """Examples of one batch, the positions that they are padded to, and the most examples in a batch of its bucket."""
 
     indices: np.ndarray
     input_length: int
     target_length: int
+    rows: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,15 +133,14 @@ def evaluation_plan(lengths, batch_size, fixed=False, limit=None):
     return _cut([dataclasses.replace(bucket, size=max(1, bucket.size)) for bucket in buckets], lambda members: members)
 
 
-def training_batches(split, plan, start_step=0, shard=(0, 1)):
+def training_batches(split, plan, start_step=0, fill_rows=False):
     """Returns the endless tf.data.Dataset of training batches from `start_step` on.
 
     Args:
         split: PackedSplit.
         plan: BatchPlan over `split.lengths`.
         start_step: the first step (from 0).
-        shard: (index, count): give examples index, index + count, ... of each batch; the shards of
-            a step together are its batch.
+        fill_rows: add rows of padding, so that all batches of a bucket have one shape: each is compiled by XLA.
 
     Returns:
         Dataset of {"inputs": [B, S] or [B, S, W], "targets": [B, M]} int32, padded with 0.
@@ -148,7 +148,6 @@ def training_batches(split, plan, start_step=0, shard=(0, 1)):
     Raises:
         UsageError: the plan cuts stories, whose last sentence is the question.
     """
-    index, count = shard
     if plan.cut and split.inputs is not None and split.inputs.width:
         raise UsageError(
             "long_examples=cut would cut off the question, which is the end of a story; "
@@ -159,7 +158,10 @@ def training_batches(split, plan, start_step=0, shard=(0, 1)):
         step = start_step
         while True:
             batch = plan.padded_batch(step)
-            yield _padded(split, dataclasses.replace(batch, indices=batch.indices[index::count]))
+            features = _padded(split, batch)
+            if fill_rows:
+                features = {name: _filled(ids, batch.rows) for name, ids in features.items()}
+            yield features
             step += 1
 
     return _dataset(batches, split)
@@ -215,7 +217,8 @@ def _cut(buckets, order):
         else:
             parts = pool[:whole].reshape(-1, bucket.size)
             carried = pool[whole:]
-        batches += [Batch(part, bucket.input_length, bucket.target_length) for part in parts]
+        rows = max((len(part) for part in parts), default=0)
+        batches += [Batch(part, bucket.input_length, bucket.target_length, rows) for part in parts]
     return batches
 
 
@@ -224,6 +227,10 @@ def _padded(split, batch):
     if split.inputs is not None:
         features["inputs"] = split.inputs.gather(batch.indices, batch.input_length)
     return features
+
+
+def _filled(ids, rows):
+    return np.pad(ids, [(0, rows - len(ids))] + [(0, 0)] * (ids.ndim - 1))
 
 
 def _dataset(generator, split, index=False):

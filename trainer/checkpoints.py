@@ -2,22 +2,39 @@
 
 Variables are saved as named tensors, not as attributes of the Keras objects: `tf.train.Checkpoint` does
 not see layers that a Keras 3 model keeps in a list, and saves and restores it without them, silently.
+
+model/<name>          the weights
+averaged/<name>       their exponential moving averages, under --ema_decay
+optimizer/<index>     what else the optimizer remembers
+loss_scale/<index>    the state of dynamic loss scaling, where there is any
+step, host            updates made; JSON of what the training loop itself remembers
 """
 
 import json
-import math
 import pathlib
-import re
 import sys
+import typing
 
 import tensorflow as tf
 
-from trainer.run_dir import checkpoint_path, missing_checkpoint, read_json
+from trainer import checkpoint_files
+from trainer.best import best_path, best_values, merit
+from trainer.named_tensors import DamagedError, Reader, model_variables, restore, trainable_names, write
+from trainer.run_dir import checkpoint_path, missing_checkpoint
+from ut_keras import optimizers
 from ut_keras.errors import UserError
 
-# What TensorFlow raises for files that are cut off, missing or of other bytes.
-DAMAGED = (tf.errors.OpError, IndexError)
-SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+class Restored(typing.NamedTuple):
+    """Where a run goes on.
+
+    Attributes:
+        step: updates made; 0 at the start.
+        host: the dict that `Checkpoints.save` was given; {} where there is none.
+    """
+
+    step: int
+    host: dict
 
 
 class Checkpoints:
@@ -32,40 +49,73 @@ class Checkpoints:
 
     def __init__(self, run, model, optimizer, keep=3, selection="accuracy"):
         self._run = run
+        self._keep = keep
         self._selection = selection
-        self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
-        weights = model_variables(model)
-        slots = {f"{index:04d}": variable.value for index, variable in enumerate(optimizer.variables)}
-        self._all = tf.train.Checkpoint(model=weights, optimizer=slots, step=self._step)
-        self._last = tf.train.CheckpointManager(self._all, str(run.path / "checkpoints"), keep, checkpoint_name="ckpt")
-        only_model = tf.train.Checkpoint(model=weights, step=self._step)
-        self._best = tf.train.CheckpointManager(only_model, str(run.path / "best"), 1, checkpoint_name="ckpt")
+        self._last, self._best = run.path / "checkpoints", run.path / "best"
+        self._weights = model_variables(model)
+        averages = optimizers.averages(optimizer)
+        self._averages = averages and dict(
+            zip(trainable_names(model), (average.value for average in averages), strict=True)
+        )
+        self._slots = _numbered(optimizers.slots(optimizer))
+        self._loss_scale = _numbered(optimizers.loss_scale_state(optimizer))
+        averaged = {id(variable) for variable in averages or ()}
+        self._with_loss_scale = _numbered(variable for variable in optimizer.variables if id(variable) not in averaged)
+        with tf.device("CPU:0"):
+            self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+            self._host = tf.Variable("{}", trainable=False, name="host")
 
     def restore_last(self):
-        """Restores the newest readable checkpoint and returns its step; 0 when the run has none.
+        """Restores the newest readable checkpoint and returns `Restored`; removes what a killed save has left.
 
         Raises:
             UserError: there are checkpoints and none of them can be read, or they are of another architecture.
         """
-        paths = list(reversed(self._last.checkpoints)) or _unlisted(self._last.directory)
+        for path in checkpoint_files.lost(self._last):
+            _warn(DamagedError(path, "it is missing or was not written to its end"))
+        for directory in (self._run.path, self._last, self._best):
+            checkpoint_files.remove_leftovers(directory)
+        paths = checkpoint_files.listed(self._last)[::-1]
         for path in paths:
             try:
-                _restore(self._all, path)
-            except DAMAGED as error:
-                print(
-                    f"warning: checkpoint {path} is damaged ({first_line(error)}); trying the one before",
-                    file=sys.stderr,
-                )
+                self._restore(Reader(path))
+            except DamagedError as error:
+                _warn(error)
             else:
-                return int(self._step.numpy())
+                return Restored(int(self._step.numpy()), json.loads(self._host.numpy()))
         if paths:
-            raise UserError(f"none of the checkpoints in {self._last.directory} can be read")
-        return 0
+            raise UserError(
+                f"none of the checkpoints in {self._last} can be read: remove them to start from step 0 again, or "
+                "start another --output_dir with --warm_start_from and a checkpoint that can"
+            )
+        reached = max((line["step"] for line in self._run.metrics()), default=0)
+        if reached:
+            metrics = f"metrics.jsonl goes to step {reached:,}"
+            _say(f"warning: {self._run.path} holds no checkpoint, though its {metrics}: starting from step 0")
+        return Restored(0, {})
 
-    def save(self, step):
-        """Saves model, optimizer and step, and deletes the oldest checkpoint beyond `keep`."""
-        self._step.assign(step)
-        self._last.save(checkpoint_number=step)
+    def save(self, step, host=None):
+        """Saves everything, and then deletes the oldest checkpoint beyond `keep`.
+
+        A checkpoint of a later step is deleted too: `restore_last` could not read it.
+
+        Args:
+            step: updates made.
+            host: a dict that JSON can hold: what the caller wants back from `restore_last`.
+
+        Raises:
+            UserError: it cannot be written; those before are as they were.
+        """
+        self._host.assign(json.dumps(host or {}))
+        parts = {"model": self._weights, "optimizer": self._slots, "step": self._step, "host": self._host}
+        if self._averages:
+            parts["averaged"] = self._averages
+        if self._loss_scale:
+            parts["loss_scale"] = self._loss_scale
+        self._write(self._last, step, parts)
+        paths = checkpoint_files.listed(self._last)
+        lost = [path for path in paths if checkpoint_files.step_of(path) > step]
+        self._tidy(self._last, lost + paths[: len(paths) - len(lost)][: -self._keep])
 
     def save_best(self, step, values):
         """Saves the model if no evaluation before was better than `values`. Returns whether that is so.
@@ -74,120 +124,129 @@ class Checkpoints:
         selection "loss" a lower negative log-likelihood per token. Of equals the later wins: where a small split is
         answered without a fault, its perplexity says less than the training since, and the last weights have seen
         the lowest learning rate.
+
+        Under --ema_decay the model that is saved is that of the averages: `values` are to be theirs. best.json names
+        the step whose weights count; it is written after them and before the old ones are deleted, so that a process
+        may be killed at any point, and the same evaluation be saved again.
         """
-        before = _best_values(self._run) if self._best.latest_checkpoint else None
-        if before and _merit(values, self._selection) < _merit(before, self._selection):
+        before = best_values(self._run)
+        if before and merit(values, self._selection) < merit(before, self._selection):
             return False
-        self._step.assign(step)
-        self._best.save(checkpoint_number=step)
+        self._write(self._best, step, {"model": {**self._weights, **(self._averages or {})}, "step": self._step})
         record = {"step": step, "selection": self._selection, **values}
         self._run.write("best.json", json.dumps(record, indent=2) + "\n")
+        paths = checkpoint_files.listed(self._best)
+        self._tidy(self._best, [path for path in paths if checkpoint_files.step_of(path) != step])
         return True
+
+    def _restore(self, reader):
+        parts = {"model": self._weights, "optimizer": self._slots_in(reader), "step": self._step}
+        averaged = any(name.startswith("averaged/") for name in reader.shapes)
+        if averaged and self._averages:
+            parts["averaged"] = self._averages
+        if self._loss_scale and "loss_scale/0000" in reader.shapes:  # --on_nan may be another than it was
+            parts["loss_scale"] = self._loss_scale
+        self._host.assign("{}")
+        if "host" in reader.shapes:
+            parts["host"] = self._host
+        restore(reader, parts)
+        if averaged and not self._averages:
+            _say(f"{reader.path} holds moving averages of the weights: without --ema_decay they end here")
+        if self._averages and not averaged:
+            for name, average in self._averages.items():
+                average.assign(self._weights[name])
+            _say(f"{reader.path} holds no moving averages of the weights: those of --ema_decay start from its weights")
+
+    def _slots_in(self, reader):
+        """Returns {index: variable} as a checkpoint numbers them: the first ones had the loss scale among the slots."""
+        count = sum(name.startswith("optimizer/") for name in reader.shapes)
+        return self._with_loss_scale if count == len(self._with_loss_scale) else self._slots
+
+    def _write(self, directory, step, parts):
+        self._step.assign(step)
+        try:
+            write(directory / f"ckpt-{step}", parts)
+        except UserError as error:
+            intact = [other.name for other in checkpoint_files.listed(self._last)]
+            rest = f"{', '.join(intact)} in {self._last} can be gone on from" if intact else "there is none before it"
+            raise UserError(f"{error}; {rest}") from None
+
+    def _tidy(self, directory, paths):
+        for path in paths:
+            checkpoint_files.remove(path)
+        checkpoint_files.write_state(directory)
 
 
 def restore_model(run, model, checkpoint="best"):
     """Restores the weights of `model` from a run and returns the step at which they were saved.
 
+    Where a checkpoint holds moving averages of the weights, these are taken.
+
     Args:
         run: `RunDir`.
         model: built.
-        checkpoint: "best", "last", or the path of a checkpoint. Where no evaluation was made,
-            "best" is the last one, which is said on standard error.
+        checkpoint: "best", "last", or the path of a checkpoint, as for `find_checkpoint`.
 
     Raises:
         UserError: no such checkpoint, damaged, or of another architecture.
     """
-    path = find_checkpoint(run, checkpoint)
     step = tf.Variable(-1, dtype=tf.int64, trainable=False)
-    try:
-        _restore(tf.train.Checkpoint(model=model_variables(model), step=step), path, ignore="optimizer/")
-    except DAMAGED as error:
-        raise UserError(f"checkpoint {path} is damaged: {first_line(error)}") from None
+    weights = model_variables(model)
+    reader = Reader(find_checkpoint(run, checkpoint))
+    restore(reader, {"model": weights, "step": step})
+    averaged = {name: variable for name, variable in weights.items() if f"averaged/{name}" in reader.shapes}
+    if averaged:
+        restore(reader, {"averaged": averaged})
     return int(step.numpy())
 
 
 def find_checkpoint(run, checkpoint):
-    """Returns the path that "best", "last" or a path means; UserError when there is no such checkpoint."""
-    if checkpoint in ("best", "last"):
-        path = tf.train.latest_checkpoint(str(run.path / ("best" if checkpoint == "best" else "checkpoints")))
-        if path is None and checkpoint == "best":
-            path = tf.train.latest_checkpoint(str(run.path / "checkpoints"))
-            if path:
-                print(f"{run.path} holds no evaluation: taking its last checkpoint as the best", file=sys.stderr)
-        if path is None:
-            raise UserError(f"{run.path} holds no checkpoint yet")
-        return path
-    return checkpoint_at(checkpoint)
+    """Returns the path that "best", "last" or a path means.
+
+    "best" is what best.json names, or, where no evaluation was made, the last one, which is said on standard error.
+    "last" is the newest that can be read: a damaged one gives way to the one before with a warning.
+
+    Raises:
+        UserError: there is no such checkpoint.
+    """
+    if checkpoint not in ("best", "last"):
+        return checkpoint_at(checkpoint)
+    if checkpoint == "best":
+        found = best_path(run)
+        if found:
+            return str(found)
+        if checkpoint_files.listed(run.path / "checkpoints"):
+            _say(f"{run.path} holds no evaluation: taking its last checkpoint as the best")
+    paths = checkpoint_files.listed(run.path / "checkpoints")[::-1]
+    for path in paths:
+        try:
+            Reader(path).check(("model", "averaged", "step"))
+        except DamagedError as error:
+            _warn(error)
+        else:
+            return str(path)
+    if paths:
+        raise UserError(f"none of the checkpoints in {run.path / 'checkpoints'} can be read")
+    instead = "; --checkpoint=best is there" if checkpoint == "last" and best_path(run) else ""
+    raise UserError(f"{run.path} holds no checkpoint yet{instead}")
 
 
 def checkpoint_at(path):
     """Returns the checkpoint at a path, or the last one of a directory; UserError when there is none."""
     path = checkpoint_path(path)
     if pathlib.Path(path).is_dir():
-        return tf.train.latest_checkpoint(path) or missing_checkpoint(path)
+        paths = checkpoint_files.listed(path)
+        return str(paths[-1]) if paths else missing_checkpoint(path)
     return path
 
 
-def _unlisted(directory):
-    """Returns the checkpoints in a directory whose list of them, the file `checkpoint`, is lost; the newest first."""
-    files = [file.with_suffix("") for file in pathlib.Path(directory).glob("ckpt-*.index")]
-    return [str(file) for file in sorted(files, key=lambda file: int(file.name.removeprefix("ckpt-")), reverse=True)]
+def _numbered(variables):
+    return {f"{index:04d}": variable.value for index, variable in enumerate(variables)}
 
 
-def model_variables(model):
-    """Returns {name: tf.Variable} of a model, in its own order: "007/body/self_attention/q".
-
-    The seed of its random numbers is left out: training derives its own from the step. Numbers that Keras adds
-    to a name are dropped: they count how often a process has built such a layer.
-    """
-    weights = [variable for variable in model.variables if not variable.path.endswith("seed_generator_state")]
-    paths = [re.sub(r"_\d+(?=/|$)", "", variable.path) for variable in weights]
-    return {f"{index:03d}/{path}": weights[index].value for index, path in enumerate(paths)}
+def _warn(error):
+    _say(f"warning: {error}; trying the one before")
 
 
-def _restore(checkpoint, path, ignore="\0"):
-    """Restores every variable of `checkpoint`, or none: UserError where names or shapes differ."""
-    ours = {name: variable.shape.as_list() for name, variable in _named(checkpoint).items()}
-    saved = {
-        name.removesuffix(SUFFIX): shape
-        for name, shape in tf.train.list_variables(path)
-        if name.endswith(SUFFIX) and not name.startswith((ignore, "save_counter"))
-    }
-    for name in sorted(ours.keys() | saved.keys()):
-        if ours.get(name) != saved.get(name):
-            raise UserError(
-                f"checkpoint {path} is of another architecture: {name.replace('.S', '/')} is "
-                f"{saved.get(name, 'missing')} there and {ours.get(name, 'missing')} here"
-            )
-    checkpoint.restore(path).expect_partial()
-
-
-def _named(checkpoint):
-    found = {}
-    for part in ("model", "optimizer", "step"):
-        value = getattr(checkpoint, part, None)
-        if isinstance(value, tf.Variable):
-            found[part] = value
-        elif value is not None:
-            found.update({f"{part}/{name.replace('/', '.S')}": variable for name, variable in value.items()})
-    return found
-
-
-def _best_values(run):
-    path = run.path / "best.json"
-    return read_json(path) if path.exists() else None
-
-
-def _merit(values, selection):
-    """Returns what the best evaluation has most of: scores of all of dev, which say teacher-forced for a sequence.
-
-    Least of all where it is no number: a model that has run into one is never better than another.
-    """
-    metric, sign = ("log_perplexity", -1.0) if selection == "loss" else ("accuracy", 1.0)
-    value = next(values[key] for key in (f"dev/teacher_forced/{metric}", f"dev/{metric}") if key in values)
-    return -math.inf if math.isnan(value) else sign * value
-
-
-def first_line(error):
-    """Returns the first line of an error's message, or its kind where it has none."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _say(text):
+    print(text, file=sys.stderr, flush=True)

@@ -98,6 +98,22 @@ def export(arguments):
     return 0
 
 
+def average(arguments):
+    """Writes the mean of several checkpoints as a run directory and prints where it is."""
+    from trainer import average
+
+    if arguments.last and arguments.checkpoints:
+        raise UsageError("--last takes the run's last checkpoints, --checkpoints names them: leave one of them out")
+    run = RunDir.open(arguments.output_dir)
+    paths = average.sources(run, arguments.last, arguments.checkpoints or ())
+    to = pathlib.Path(arguments.to or run.path / "average").expanduser()
+    average.refuse_target(to)
+    import_tensorflow()
+    average.average(run, paths, to)
+    print(to)
+    return 0
+
+
 def explain(arguments):
     """Writes a page about one input and prints where it is."""
     problem = _open(arguments).problem

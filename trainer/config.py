@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 import sys
 
+from trainer.cluster import Cluster, from_environment
 from trainer.run_dir import RunDir, refuse_foreign
 from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
@@ -13,10 +14,20 @@ from ut_keras.registry import near_names
 # Hparams that a run may change when it goes on: they shape how it learns, not what it is.
 RECIPE = (
     "layer_prepostprocess_dropout attention_dropout relu_dropout remat position_start_range act_loss_weight "
-    "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon learning_rate "
+    "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon "
+    "optimizer_adafactor_beta2 optimizer_adafactor_memory_exponent optimizer_adafactor_clipping_threshold "
+    "optimizer_adafactor_multiply_by_parameter_scale optimizer_momentum_momentum optimizer_momentum_nesterov "
+    "learning_rate "
     "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps "
     "learning_rate_decay_rate learning_rate_decay_staircase clip_grad_norm weight_decay "
-    "label_smoothing batch_size use_fixed_batch_size long_examples train_steps eval_every"
+    "label_smoothing batch_size batch_size_per_replica use_fixed_batch_size long_examples train_steps eval_every"
+).split()
+
+
+# Flags that the configuration takes as they are.
+_TAKEN = (
+    "strategy worker_timeout gradient_accumulation steps_per_execution mixed_precision jit_compile deterministic "
+    "ema_decay on_nan early_stopping export_best log_every profile keep_checkpoints"
 ).split()
 
 
@@ -32,11 +43,21 @@ class TrainConfig:
         output_dir: pathlib.Path of the run directory.
         data_dir, manual_dir, usr_dir, warm_start_from: str or None.
         seed: seed of weights, data order and dropout.
-        strategy: "auto", "one_device", "mirrored".
+        strategy: "auto", "one_device", "mirrored", "multi_worker" or "tpu".
+        cluster: `Cluster` of the workers, where there are several.
+        worker_timeout: seconds within which all of them have to come.
+        gradient_accumulation: parts of a batch before one update.
+        steps_per_execution: updates in one call of TensorFlow.
         mixed_precision: "none" or the name of a Keras dtype policy.
         jit_compile: compile forward and backward pass with XLA.
+        deterministic: only operations that give the same bits each time.
+        ema_decay: decay of the moving average of the weights; 0: none.
+        on_nan: "stop" or "skip".
         evaluate: evaluate while and after training.
+        early_stopping: evaluations without a better one after which training ends; None: never.
+        export_best: export at each best evaluation.
         log_every: updates between progress lines.
+        profile: (first update, number of updates) to profile, or None.
         keep_checkpoints: how many of the last checkpoints are kept.
     """
 
@@ -51,10 +72,20 @@ class TrainConfig:
     warm_start_from: str | None = None
     seed: int = 0
     strategy: str = "auto"
+    cluster: Cluster | None = None
+    worker_timeout: float = 120.0
+    gradient_accumulation: int = 1
+    steps_per_execution: int = 1
     mixed_precision: str = "none"
     jit_compile: bool = False
+    deterministic: bool = False
+    ema_decay: float = 0.0
+    on_nan: str = "stop"
     evaluate: bool = True
+    early_stopping: int | None = None
+    export_best: bool = False
     log_every: int = 100
+    profile: tuple | None = None
     keep_checkpoints: int = 3
 
     def settings(self):
@@ -68,7 +99,16 @@ class TrainConfig:
             "manual_dir": _absolute(self.manual_dir),
             "seed": self.seed,
             "mixed_precision": self.mixed_precision,
+            "ema_decay": self.ema_decay,
         }
+
+    def of_all_workers(self):
+        """Returns what has to be the same for all workers, {name: JSON value}; the chief's seed goes for all."""
+        names = (
+            "problem problem_args hparams_set gradient_accumulation steps_per_execution mixed_precision jit_compile "
+            "deterministic ema_decay on_nan evaluate early_stopping log_every"
+        ).split()
+        return {name: getattr(self, name) for name in names} | {"hparams": dataclasses.asdict(self.hparams)}
 
 
 def resolve(arguments):
@@ -89,10 +129,9 @@ def resolve(arguments):
     hparams = hparams.override(changes)
     for name in idle_changes(hparams, changes):
         print(f"warning: {name} has no effect under recurrence_type={hparams.recurrence_type}", file=sys.stderr)
-    steps = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every}
-    hparams = hparams.override({name: value for name, value in steps.items() if value})
-    if arguments.strategy in ("multi_worker", "tpu"):
-        raise UsageError(f"--strategy={arguments.strategy}: this version has auto, one_device and mirrored")
+    flags = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every, "remat": arguments.remat}
+    hparams = hparams.override({name: value for name, value in flags.items() if value})
+    refuse_misused_flags(arguments)
     config = TrainConfig(
         problem=arguments.problem,
         problem_args=problem.args,
@@ -104,18 +143,18 @@ def resolve(arguments):
         usr_dir=arguments.usr_dir,
         warm_start_from=arguments.warm_start_from,
         seed=arguments.seed or 0,
-        strategy=arguments.strategy,
-        mixed_precision=arguments.mixed_precision,
-        jit_compile=arguments.jit_compile,
+        cluster=from_environment(arguments.strategy, arguments.worker_timeout),
         evaluate=arguments.schedule != "train",
-        log_every=arguments.log_every,
-        keep_checkpoints=arguments.keep_checkpoints,
+        **{name: getattr(arguments, name) for name in _TAKEN},
     )
+    if config.cluster and not config.cluster.chief:
+        return config  # the run directory is the chief's, perhaps on another machine
     if not RunDir.exists(config.output_dir):
         refuse_foreign(config.output_dir)
         refuse_no_start(config.warm_start_from)
         return config
     run = RunDir.open(config.output_dir)
+    run.refuse_training()
     for key in ("problem", "problem_args", "seed", "mixed_precision"):
         if key not in run.settings:
             raise UserError(f"{run.path / 'run.json'} is damaged: it has no {key!r}")
@@ -123,6 +162,21 @@ def resolve(arguments):
         config = dataclasses.replace(config, seed=run.settings["seed"])
     refuse_other_run(config, run)
     return config
+
+
+def refuse_misused_flags(arguments):
+    """UsageError where flags of training do not go together."""
+    if arguments.schedule == "train":
+        for flag in ("early_stopping", "export_best"):
+            if getattr(arguments, flag):
+                raise UsageError(
+                    f"--{flag} goes by evaluations, and --schedule=train makes none: leave one of them out"
+                )
+    if arguments.steps_per_execution > 1 and arguments.strategy == "tpu":
+        raise UsageError(
+            "--steps_per_execution with --strategy=tpu: a TPU's step is compiled for each batch shape, and batches "
+            "that follow each other have different ones; leave it out"
+        )
 
 
 def refuse_no_start(source):

@@ -21,6 +21,35 @@ def number(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def fraction(text):
+    """Parses a number from 0 to below 1."""
+    value = number(text)
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not from 0 to below 1")
+    return value
+
+
+def seconds(text):
+    """Parses a number of seconds above 0."""
+    value = number(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def interval(text):
+    """Parses "START,COUNT" into two positive integers."""
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not START,COUNT")
+    return tuple(positive(part.strip()) for part in parts)
+
+
+def paths(text):
+    """Parses "PATH,PATH" into a list of str."""
+    return [filled(part.strip()) for part in text.split(",")]
+
+
 def seed(text):
     """Parses an integer that numpy, Keras and TensorFlow all take as a seed."""
     value = natural(text)

@@ -3,8 +3,10 @@
 import dataclasses
 from collections.abc import Callable
 
-from trainer.flag_types import add_switch, filled, lengths, positive, seed
+from trainer.flag_types import add_switch, filled, lengths, paths, positive
 from trainer.search_flags import add_search_flags
+from trainer.shared_flags import add_data_flags, add_problem_flags, add_run_flags, add_usr_dir
+from trainer.train_flags import add_train_flags
 from trainer.windows import MOST_INPUT
 
 
@@ -27,111 +29,8 @@ class Command:
     required: tuple = ()
 
 
-def _data_flags(parser):
-    parser.add_argument(
-        "--data_dir", type=filled, metavar="DIR", help="prepared data (default: the directory of tensorflow-datasets)"
-    )
-    parser.add_argument("--manual_dir", type=filled, metavar="DIR", help="where the official data file was put by hand")
-
-
-def _usr_dir(parser):
-    parser.add_argument(
-        "--usr_dir",
-        "--t2t_usr_dir",
-        type=filled,
-        metavar="DIR",
-        help="package of your own problems and sets, imported first",
-    )
-
-
-def _problem_flags(parser):
-    parser.add_argument("--problem", type=filled, metavar="NAME", help="what to learn; `ls problems` lists the names")
-    parser.add_argument(
-        "--problem_args",
-        action="append",
-        metavar="K=V,K=V",
-        help="the problem's arguments; `ls problems NAME` lists them",
-    )
-
-
-def _run_flags(parser):
-    parser.add_argument("--output_dir", type=filled, metavar="DIR", help="the run directory that training wrote")
-    parser.add_argument(
-        "--checkpoint",
-        "--checkpoint_path",
-        default="best",
-        type=filled,
-        metavar="best|last|PATH",
-        help="which weights to use (default: best on the development split)",
-    )
-
-
-def _train_flags(parser):
-    _problem_flags(parser)
-    parser.add_argument(
-        "--model", type=filled, metavar="NAME", help="the model, where the set names another of its family"
-    )
-    parser.add_argument(
-        "--hparams_set", type=filled, metavar="NAME", help="named hyperparameters (default: the problem's)"
-    )
-    parser.add_argument(
-        "--hparams",
-        action="append",
-        metavar="K=V,K=V",
-        help="changes to that set; may be repeated. `ls hparams NAME` shows all and says what each length counts "
-        "(max_length: tokens of one sequence with its end token; batch_size: tokens of source and target with "
-        "padding, over all devices, or examples under use_fixed_batch_size)",
-    )
-    parser.add_argument(
-        "--output_dir", type=filled, metavar="DIR", help="the run directory (default: runs/PROBLEM-HPARAMS_SET)"
-    )
-    _data_flags(parser)
-    parser.add_argument("--train_steps", type=positive, metavar="N", help="updates in all (default: the set's)")
-    parser.add_argument("--eval_every", type=positive, metavar="N", help="updates between evaluations and checkpoints")
-    parser.add_argument(
-        "--log_every", type=positive, default=100, metavar="N", help="updates per progress line (default: 100)"
-    )
-    parser.add_argument(
-        "--keep_checkpoints",
-        "--keep_checkpoint_max",
-        type=positive,
-        default=3,
-        metavar="N",
-        help="how many of the last checkpoints are kept, beside the best (default: 3)",
-    )
-    parser.add_argument(
-        "--seed", "--random_seed", type=seed, metavar="N", help="of weights, data order, dropout (default: 0)"
-    )
-    parser.add_argument(
-        "--strategy",
-        choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
-        default="auto",
-        help="devices (default auto: mirrored where there are several GPUs)",
-    )
-    parser.add_argument(
-        "--mixed_precision",
-        choices=("none", "mixed_float16", "mixed_bfloat16"),
-        default="none",
-        help="Keras dtype policy",
-    )
-    add_switch(parser, "--jit_compile", "compile forward and backward pass with XLA (once per batch shape)")
-    parser.add_argument(
-        "--schedule",
-        choices=("train_and_evaluate", "continuous_train_and_eval", "train", "evaluate"),
-        default="train_and_evaluate",
-        help="train: without any evaluation; evaluate: as the command of that name (default: train_and_evaluate)",
-    )
-    parser.add_argument(
-        "--warm_start_from",
-        type=filled,
-        metavar="DIR",
-        help="start from the weights of another run or checkpoint: those that fit by name and shape",
-    )
-    _usr_dir(parser)
-
-
 def _evaluate_flags(parser):
-    _run_flags(parser)
+    add_run_flags(parser)
     parser.add_argument(
         "--split",
         type=filled,
@@ -152,12 +51,12 @@ def _evaluate_flags(parser):
         "(default: the whole split; 1,000 strings)",
     )
     add_search_flags(parser, several=False)
-    _data_flags(parser)
-    _usr_dir(parser)
+    add_data_flags(parser)
+    add_usr_dir(parser)
 
 
 def _decode_flags(parser):
-    _run_flags(parser)
+    add_run_flags(parser)
     parser.add_argument(
         "--decode_from_file",
         type=filled,
@@ -195,41 +94,61 @@ def _decode_flags(parser):
         metavar="K=V,K=V",
         help="the same settings in tensor2tensor's spelling: beam_size=4,alpha=0.6,extra_length=50,batch_size=32",
     )
-    _usr_dir(parser)
+    add_usr_dir(parser)
 
 
 def _score_flags(parser):
-    _run_flags(parser)
+    add_run_flags(parser)
     parser.add_argument(
         "--score_file",
         type=filled,
         metavar="FILE",
         help="lines of a source, a tab and a target (for a class its label); for a language model the text alone",
     )
-    _usr_dir(parser)
+    add_usr_dir(parser)
 
 
 def _export_flags(parser):
-    _run_flags(parser)
+    add_run_flags(parser)
     parser.add_argument(
         "--export_dir", type=filled, metavar="DIR", help="versions are written here (default: OUTPUT_DIR/export)"
     )
     add_search_flags(parser)
-    _usr_dir(parser)
+    add_usr_dir(parser)
+
+
+def _average_flags(parser):
+    parser.add_argument("--output_dir", type=filled, metavar="DIR", help="the run directory that training wrote")
+    parser.add_argument(
+        "--last",
+        type=positive,
+        metavar="N",
+        help="average the last N checkpoints (default: all that --keep_checkpoints kept)",
+    )
+    parser.add_argument(
+        "--checkpoints",
+        type=paths,
+        metavar="PATH,PATH",
+        help="average these: best, last, or paths such as DIR/checkpoints/ckpt-1000",
+    )
+    parser.add_argument(
+        "--to", type=filled, metavar="DIR", help="the directory of the average (default: OUTPUT_DIR/average)"
+    )
+    add_usr_dir(parser)
 
 
 def _explain_flags(parser):
-    _run_flags(parser)
+    add_run_flags(parser)
     parser.add_argument("--text", metavar="TEXT", help="one input; a prompt for a language model")
     parser.add_argument("--target", metavar="TEXT", help="look at this answer (default: the one that the model gives)")
     parser.add_argument("--to", type=filled, metavar="FILE.html", help="the page (default: in the run directory)")
-    _usr_dir(parser)
+    add_usr_dir(parser)
 
 
 def _datagen_flags(parser):
-    _problem_flags(parser)
-    _data_flags(parser)
-    _usr_dir(parser)
+    add_problem_flags(parser)
+    add_data_flags(parser)
+    add_usr_dir(parser)
 
 
 def _ls_flags(parser):
@@ -237,7 +156,7 @@ def _ls_flags(parser):
     parser.add_argument(
         "name", nargs="?", type=filled, metavar="NAME", help="show this one: a problem's arguments, a set's values"
     )
-    _usr_dir(parser)
+    add_usr_dir(parser)
 
 
 COMMANDS = {
@@ -246,7 +165,7 @@ COMMANDS = {
         "Trains a model on a problem, evaluates as it goes, and ends with the score on the test split (on dev where\n"
         "there is none).\n"
         "Starting the same command again goes on where it stopped.",
-        _train_flags,
+        add_train_flags,
         "trainer.commands:train",
         ("problem",),
     ),
@@ -281,6 +200,14 @@ COMMANDS = {
         "Writes a SavedModel, text in and text out. How it searches is fixed here.",
         _export_flags,
         "trainer.commands:export",
+        ("output_dir",),
+    ),
+    "average": Command(
+        "average the weights of several checkpoints",
+        "Writes the mean of the weights of several checkpoints as a directory that evaluate, decode, score, export\n"
+        "and explain take as --output_dir, and prints its path.",
+        _average_flags,
+        "trainer.commands:average",
         ("output_dir",),
     ),
     "explain": Command(

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 
-import numpy as np
+from trainer.interval import Interval as Interval
 
 HEARTBEAT = 25.0  # seconds
 
@@ -15,9 +15,14 @@ class Progress:
     Args:
         file: where to; None is standard error.
         heartbeat: seconds without a line after which one is written that says what goes on.
+        quiet: see below.
+
+    Attributes:
+        quiet: write warnings only, no lines, no bar, no sign of life: what a worker does that is not the chief.
     """
 
-    def __init__(self, file=None, heartbeat=HEARTBEAT):
+    def __init__(self, file=None, heartbeat=HEARTBEAT, quiet=False):
+        self.quiet = quiet
         self._file = file or sys.stderr
         self._terminal = self._file.isatty()
         self._lock = threading.Lock()
@@ -38,6 +43,14 @@ class Progress:
 
     def say(self, line):
         """Writes one line."""
+        if not self.quiet:
+            self._write(line)
+
+    def warn(self, line):
+        """Writes one line that begins with "warning: ", also where all else is quiet."""
+        self._write(f"warning: {line}")
+
+    def _write(self, line):
         with self._lock:
             bar = self._bar
             self._draw("")
@@ -52,7 +65,7 @@ class Progress:
     def bar(self, done, total):
         """Draws how far the run is, on a terminal only."""
         self._doing = f"training, step {done} of {total}"
-        if self._terminal:
+        if self._terminal and not self.quiet:
             filled = int(40 * done / total)
             with self._lock:
                 self._draw(f"[{'#' * filled}{'.' * (40 - filled)}] {done}/{total}")
@@ -69,54 +82,6 @@ class Progress:
                 self.say(f"... {self._doing} ({silent:.0f} s since the last line)")
 
 
-class Interval:
-    """Collects what training steps returned and makes one dict of metrics of it."""
-
-    def __init__(self):
-        self._steps = []
-        self._start = time.monotonic()
-
-    def add(self, step, measured):
-        """Adds the result of one step: a dict of scalar tensors, which are not waited for here."""
-        self._steps.append((step, measured))
-
-    def __len__(self):
-        return len(self._steps)
-
-    @property
-    def seconds(self):
-        """Seconds since the interval began."""
-        return time.monotonic() - self._start
-
-    def first_bad_step(self):
-        """Returns (step, loss) of the first step with a loss that is not finite, or None."""
-        for step, measured in self._steps:
-            loss = float(measured["loss"])
-            if not np.isfinite(loss):
-                return step, loss
-        return None
-
-    def metrics(self):
-        """Returns {"train/<metric>": number}; means are over tokens and positions, of loss and norm over steps."""
-        table = {name: np.asarray([float(measured[name]) for _, measured in self._steps]) for name in self._steps[0][1]}
-        total = {name: float(values.sum()) for name, values in table.items()}
-        tokens = max(total["tokens"], 1.0)
-        result = {
-            "train/loss": float(table["loss"].mean()),
-            "train/cross_entropy": total["cross_entropy"] / tokens,
-            "train/accuracy": total["right"] / tokens,
-        }
-        for name in table:
-            if name.startswith("ponder_time/"):
-                side = name.split("/")[1]
-                result[f"train/{name}/mean"] = total[name] / max(total[f"positions/{side}"], 1.0)
-                result[f"train/{name}/max"] = float(table[f"ponder_max/{side}"].max())
-        result["train/gradient_norm"] = float(table["gradient_norm"].mean())
-        result["train/examples_per_second"] = total["examples"] / self.seconds
-        result["train/tokens_per_second"] = total["tokens"] / self.seconds
-        return result
-
-
 def line(step, total, metrics, seconds_left=None):
     """Returns the progress line of `Interval.metrics`."""
     parts = [
@@ -128,6 +93,8 @@ def line(step, total, metrics, seconds_left=None):
         if name.startswith("train/ponder_time/") and name.endswith("/mean"):
             side = name.split("/")[2]
             parts.append(f"ponder {side} {value:.2f} (max {metrics[f'train/ponder_time/{side}/max']:.0f})")
+    if "train/skipped" in metrics:
+        parts.append(f"{metrics['train/skipped']} skipped")
     if seconds_left is not None:  # unknown at the first step, most of which is compiling
         parts.append(f"{metrics['train/examples_per_second']:.0f} examples/s")
         parts.append(f"{duration(seconds_left)} left")

@@ -3,7 +3,7 @@
 hparams.json     the effective hyperparameters
 problem.json     the problem's name, arguments and vocabularies (written by the problem)
 run.json         how the run was started: set, seed, precision, versions; written last
-checkpoints/     the last checkpoints: model, optimizer, step
+checkpoints/     the last checkpoints: model, optimizer, step, state of the loop
 best/            the model as it was at the best evaluation, and that evaluation
 tb/              TensorBoard events
 metrics.jsonl    one JSON object per progress line and per evaluation
@@ -84,6 +84,19 @@ class RunDir:
             raise
         return run
 
+    @property
+    def averaged_from(self):
+        """The checkpoints that this is the mean of, a list of str; [] for a run that was trained."""
+        return self.settings.get("averaged_from", [])
+
+    def refuse_training(self):
+        """UserError for a mean of checkpoints: it has no optimizer to go on with."""
+        if self.averaged_from:
+            raise UserError(
+                f"{self.path} holds an average of {len(self.averaged_from)} checkpoints and cannot be trained: choose "
+                f"another --output_dir, with --warm_start_from={self.path} to start from its weights"
+            )
+
     @functools.cached_property
     def problem(self):
         """The problem that the run is of, with its vocabularies; not prepared: it has no data."""
@@ -117,14 +130,19 @@ class RunDir:
 
     def write(self, name, text):
         """Writes a text file of the run: all of it or nothing."""
-        temporary = self.path / f".{name}.part"
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, self.path / name)
+        textio.write_text(self.path / name, text)
 
     def log_metrics(self, step, values):
         """Appends one line to metrics.jsonl: "step" and then `values`, a dict of numbers."""
-        with open(self.path / "metrics.jsonl", "a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps({"step": step, **values}) + "\n")
+        path = self.path / "metrics.jsonl"
+        size = path.stat().st_size if path.exists() else 0
+        try:
+            with open(path, "a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps({"step": step, **values}) + "\n")
+        except OSError as error:
+            if path.exists():
+                os.truncate(path, size)
+            raise UserError(f"cannot write {path}: {error.strerror} ({space_left(self.path)})") from None
 
     def metrics(self):
         """Returns the lines of metrics.jsonl as dicts; a line that was cut off is left out."""
@@ -139,18 +157,27 @@ class RunDir:
             self.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def refuse_foreign(path):
+def space_left(path):
+    """Returns how much room the disk of a directory has, for a message: "0 MB of 7,912 MB are free there"."""
+    try:
+        disk = shutil.disk_usage(path)
+    except OSError:
+        return "the room there is unknown"
+    return f"{disk.free // 10**6:,} MB of {disk.total // 10**6:,} MB are free there"
+
+
+def refuse_foreign(path, flag="--output_dir"):
     """UserError when `path` is a file, or a directory with files of which no run can be sure that they are its own."""
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
-        raise UserError(f"--output_dir={path} is a file")
+        raise UserError(f"{flag}={path} is a file")
     there = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise UserError(f"--output_dir={path}: {there} is {'not writable' if there.is_dir() else 'a file'}")
+        raise UserError(f"{flag}={path}: {there} is {'not writable' if there.is_dir() else 'a file'}")
     foreign = [entry.name for entry in _visible(path) if entry.name not in ("hparams.json", "problem.json")]
     if foreign and not RunDir.exists(path):
         raise UserError(
-            f"--output_dir={path} holds {sorted(foreign)[0]} and is not a run directory; choose an empty or a new one"
+            f"{flag}={path} holds {sorted(foreign)[0]} and is not a run directory; choose an empty or a new one"
         )
 
 

@@ -6,17 +6,14 @@ come first, and are half of them.
 """
 
 import collections
-import re
 import sys
 
-import tensorflow as tf
-
-from trainer.checkpoints import DAMAGED, SUFFIX, checkpoint_at, find_checkpoint, first_line, model_variables
+from trainer.checkpoints import checkpoint_at, find_checkpoint
+from trainer.named_tensors import DamagedError, Reader, model_variables
 from trainer.run_dir import RunDir
 from ut_keras.errors import UserError
 
 _SHOWN = 8  # names in a message
-_NAME = re.compile(r"model/\d+")
 
 
 def warm_start(model, source, problem=None):
@@ -24,7 +21,8 @@ def warm_start(model, source, problem=None):
 
     Args:
         model: a built model.
-        source: the directory of a run (its best weights are taken), or the path of a checkpoint.
+        source: the directory of a run (its best weights are taken), or the path of a checkpoint; of one that holds
+            moving averages of the weights, these are taken.
         problem: the `Problem` of the model; where `source` is a run, it is said which of its vocabularies only has
             the size of one there.
 
@@ -33,22 +31,21 @@ def warm_start(model, source, problem=None):
     """
     path = find_checkpoint(RunDir.open(source), "best") if RunDir.exists(source) else checkpoint_at(source)
     try:
-        reader = tf.train.load_checkpoint(path)
-        saved = {name: shape for name, shape in reader.get_variable_to_shape_map().items() if name.endswith(SUFFIX)}
-    except DAMAGED as error:
-        raise UserError(f"--warm_start_from={source}: checkpoint {path} is damaged: {first_line(error)}") from None
-    there = {_plain(name): name for name in saved if _NAME.match(name)}
-    there = {key: there[key] for key in sorted(there, key=lambda key: int(key.partition("/")[0]))}
+        reader = Reader(path)
+    except DamagedError as error:
+        raise UserError(f"--warm_start_from={source}: {error}") from None
+    names = reader.model_names()
+    there = sorted(names, key=lambda key: int(key.partition("/")[0]))
     variables = model_variables(model)
-    ours, theirs = _names(list(variables), list(there)), _names(list(there), list(variables))
-    sources = {name: there[key] for key, name in theirs.items()}
+    ours, theirs = _names(list(variables), there), _names(there, list(variables))
+    sources = {name: names[key] for key, name in theirs.items()}
     fitting, missing, other, used = [], [], [], set()
     for key, name in ours.items():
         shape = variables[key].shape.as_list()
         if name not in sources:
             missing.append(_shown(name))
-        elif saved[sources[name]] != shape:
-            other.append(f"{_shown(name)} {saved[sources[name]]} there, {shape} here")
+        elif reader.shapes[sources[name]] != shape:
+            other.append(f"{_shown(name)} {reader.shapes[sources[name]]} there, {shape} here")
             used.add(name)
         else:
             fitting.append((variables[key], sources[name]))
@@ -58,9 +55,9 @@ def warm_start(model, source, problem=None):
             f"--warm_start_from={source}: none of its {len(there)} weights fits this model by name and shape"
         )
     try:
-        values = [(variable, reader.get_tensor(name)) for variable, name in fitting]
-    except DAMAGED as error:
-        raise UserError(f"--warm_start_from={source}: checkpoint {path} is damaged: {first_line(error)}") from None
+        values = [(variable, reader.tensor(name)) for variable, name in fitting]
+    except DamagedError as error:
+        raise UserError(f"--warm_start_from={source}: {error}") from None
     for variable, value in values:
         variable.assign(value)
     print(f"took {len(fitting)} of {len(variables)} weights from {path}", file=sys.stderr, flush=True)
@@ -84,11 +81,6 @@ def _warn_of_other_ids(ours, theirs):
                 file=sys.stderr,
                 flush=True,
             )
-
-
-def _plain(name):
-    """Returns the key of `model_variables` that a checkpoint's name stands for."""
-    return name.removeprefix("model/").removesuffix(SUFFIX).replace(".S", "/")
 
 
 def _names(keys, others):

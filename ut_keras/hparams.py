@@ -117,10 +117,23 @@ class HParams:
     remat: bool = _field(False, "recompute each step in the backward pass: memory flat in steps", _ATTENTIVE)
 
     # training recipe
-    optimizer: str = _field("adam", "optimizer", None, ("adam",))
+    optimizer: str = _field("adam", "optimizer", None, ("adam", "adafactor", "momentum", "sgd"))
     optimizer_adam_beta1: float = _field(0.9, "decay of the first moment", below=1)
     optimizer_adam_beta2: float = _field(0.997, "decay of the second moment", below=1)
     optimizer_adam_epsilon: float = _field(1e-9, "added to the root of the second moment")
+    optimizer_adafactor_beta1: float = _field(0.0, "decay of the momentum of updates; 0: no momentum", below=1)
+    optimizer_adafactor_beta2: float = _field(0.999, "decay of the second moment of decay type adam", below=1)
+    optimizer_adafactor_decay_type: str = _field(
+        "pow", "decay of the second moment: 1 - t^-exponent, or adam's", None, ("pow", "adam")
+    )
+    optimizer_adafactor_memory_exponent: float = _field(0.8, "exponent of decay type pow")
+    optimizer_adafactor_factored: bool = _field(True, "factor second moments of matrices into rows and columns")
+    optimizer_adafactor_clipping_threshold: float = _field(1.0, "largest root mean square of an update; 0: no limit")
+    optimizer_adafactor_multiply_by_parameter_scale: bool = _field(
+        True, "the rate is relative to a weight's root mean square"
+    )
+    optimizer_momentum_momentum: float = _field(0.9, "decay of the velocity of optimizer momentum", below=1)
+    optimizer_momentum_nesterov: bool = _field(False, "Nesterov's form of optimizer momentum")
     learning_rate: float = _field(0.2, "factor of the legacy schedule; no other schedule reads it")
     learning_rate_constant: float = _field(2.0, "the factor constant of the schedule")
     learning_rate_schedule: str = _field(
@@ -136,6 +149,7 @@ class HParams:
 
     # batches
     batch_size: int = _field(4096, "tokens (source and target, padded) in a global batch", least=1)
+    batch_size_per_replica: bool = _field(False, "batch_size counts for each replica, as in T2T; else for all together")
     use_fixed_batch_size: bool = _field(False, "batch_size counts examples instead")
     max_length: int = _field(256, "longest sequence in training (tokens, end token included)", least=1)
     long_examples: str = _field("drop", "what training does with examples above max_length", None, ("drop", "cut"))

@@ -159,15 +159,19 @@ def test_pipeline_from_a_later_step_is_the_tail():
         np.testing.assert_array_equal(ours["inputs"], theirs["inputs"])
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_shards_of_a_step_together_are_its_batch(workers):
+def test_filled_batches_of_a_bucket_have_one_shape_and_the_same_real_rows():
     split = _split()
     plan = BatchPlan(split.lengths, 200)
-    shards = [training_batches(split, plan, shard=(i, workers)).take(3).as_numpy_iterator() for i in range(workers)]
-    for step, parts in enumerate(zip(*shards, strict=True)):
-        whole = split.inputs.gather(plan.batch(step), plan.padded_batch(step).input_length)
-        for index, part in enumerate(parts):
-            np.testing.assert_array_equal(part["inputs"], whole[index::workers])
+    count = 2 * plan.steps_per_epoch
+    plain = list(training_batches(split, plan).take(count).as_numpy_iterator())
+    filled = list(training_batches(split, plan, fill_rows=True).take(count).as_numpy_iterator())
+    for ours, theirs in zip(filled, plain, strict=True):
+        rows = len(theirs["targets"])
+        for name in ("inputs", "targets"):
+            np.testing.assert_array_equal(ours[name][:rows], theirs[name])
+            assert not ours[name][rows:].any()
+    assert any(len(ours["targets"]) > len(theirs["targets"]) for ours, theirs in zip(filled, plain, strict=True))
+    assert len({batch["inputs"].shape + batch["targets"].shape for batch in filled}) == len(plan.shapes)
 
 
 def test_evaluation_batches_name_their_examples():

@@ -26,7 +26,7 @@ keras.utils.set_random_seed(7)
 with strategy.scope():
     model = build_model(hparams, SEQUENCE)
     optimizer = steps.make_optimizer(hparams, model)
-train_step = steps.make_train_step(model, optimizer, hparams, SPEC, strategy)
+train_step = steps.TrainStep(model, optimizer, hparams, SPEC, strategy)
 for index, batch in enumerate(batches):
     mirrored = train_step(batch, tf.constant(index, tf.int64))
     for name, value in results[index].items():

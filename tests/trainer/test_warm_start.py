@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from problems.vocabulary import SymbolVocabulary
 from tests.trainer.saved_runs import algorithmic_run
-from trainer.checkpoints import model_variables
+from trainer.named_tensors import model_variables
 from trainer.warm_start import warm_start
 from ut_keras.errors import UserError
 from ut_keras.hparams import Features, HParams

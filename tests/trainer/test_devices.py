@@ -1,0 +1,81 @@
+"""Which devices a name stands for."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.trainer.two_workers import ROOT, run_workers
+from trainer import devices
+from ut_keras.errors import UserError
+
+SEVERAL_STEPS = """
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from trainer import devices
+
+for _ in range(2):  # a second strategy of the process works too
+    two = devices.start("mirrored")
+    assert (two.describe(), two.replicas, two.workers, two.worker, two.chief) == ("2 x CPU", 2, 1, 0, True)
+    with two.strategy.scope():
+        weight = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
+
+    def replica(step):
+        context = tf.distribute.get_replica_context()
+        mine = tf.cast(context.replica_id_in_sync_group + 1, tf.float32) * tf.cast(step, tf.float32)
+        total = context.all_reduce("SUM", mine)
+        weight.assign_add(total)
+        return total
+
+    @tf.function
+    def steps(count):
+        def body(step, sums):
+            total = two.strategy.reduce("MEAN", two.strategy.run(replica, args=(step,)), axis=None)
+            return step + 1, sums.write(step, total)
+
+        sums = tf.TensorArray(tf.float32, count)
+        return tf.while_loop(lambda step, _: step < count, body, (0, sums))[1].stack()
+
+    assert steps(tf.constant(4)).numpy().tolist() == [0.0, 3.0, 6.0, 9.0]
+    assert weight.numpy() == 18.0
+"""
+
+AUTO_OF_ONE = """
+import signal
+from trainer import cluster, devices
+before = signal.signal(signal.SIGTERM, print)
+there = devices.start("multi_worker", cluster.from_environment("multi_worker"), 30)
+assert signal.getsignal(signal.SIGTERM) is print
+print(there.describe(), there.replicas, there.chief)
+"""
+
+
+def test_one_device_is_the_default_strategy():
+    for name in ("one_device", "auto"):
+        one = devices.start(name)
+        assert (one.replicas, one.workers, one.worker, one.chief) == (1, 1, 0, True)
+        assert one.describe() == "1 x CPU"
+
+
+def test_a_missing_tpu_is_one_line(monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    with pytest.raises(UserError) as error:
+        devices.start("tpu")
+    assert "--strategy=tpu: there is no usable TPU 'local'" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.slow
+def test_mirrored_cpus_run_several_steps_in_one_function():
+    argv = [sys.executable, "-c", SEVERAL_STEPS]
+    result = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_a_cluster_of_one_worker_computes_and_sigterm_stays_ours():
+    (result,) = run_workers(["-c", AUTO_OF_ONE], count=1, timeout=60)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.splitlines() == ["1 x CPU 1 True"]
