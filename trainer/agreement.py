@@ -29,7 +29,7 @@ def gather(devices, text):
     own = np.frombuffer(text.encode(), np.uint8)
     lengths = _rows(devices, np.frombuffer(np.int64(len(own)).tobytes(), np.uint8))
     lengths = [int(np.frombuffer(row.tobytes(), np.int64)[0]) for row in lengths]
-    rows = _rows(devices, np.pad(own, [0, max(lengths) - len(own)]))
+    rows = _rows(devices, np.pad(own, [0, max(lengths) + 1 - len(own)]))  # TensorFlow cannot add up nothing
     return [row[:length].tobytes().decode() for row, length in zip(rows, lengths)]
 
 
@@ -73,6 +73,7 @@ def broadcast(devices, variables):
     """
     if devices.workers == 1:
         return
+    variables = [variable for variable in variables if np.prod(variable.shape)]  # TensorFlow cannot add up nothing
     floats = [variable for variable in variables if _dtype(variable) in (tf.float32, tf.bfloat16, tf.float16)]
     others = [variable for variable in variables if not any(variable is other for other in floats)]
     group, size = [], 0

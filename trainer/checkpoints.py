@@ -192,11 +192,15 @@ def restore_model(run, model, checkpoint="best"):
     """
     step = tf.Variable(-1, dtype=tf.int64, trainable=False)
     weights = model_variables(model)
-    reader = Reader(find_checkpoint(run, checkpoint))
-    restore(reader, {"model": weights, "step": step})
-    averaged = {name: variable for name, variable in weights.items() if f"averaged/{name}" in reader.shapes}
-    if averaged:
-        restore(reader, {"averaged": averaged})
+    path = find_checkpoint(run, checkpoint)
+    try:
+        reader = Reader(path)
+        restore(reader, {"model": weights, "step": step})
+        averaged = {name: variable for name, variable in weights.items() if f"averaged/{name}" in reader.shapes}
+        if averaged:
+            restore(reader, {"averaged": averaged})
+    except DamagedError as error:
+        raise UserError(f"{error}; take another by --checkpoint=best, last or a path") from None
     return int(step.numpy())
 
 

@@ -4,19 +4,20 @@ import dataclasses
 import pathlib
 import sys
 
-from trainer.cluster import Cluster, from_environment
+from trainer.cluster import from_environment
 from trainer.run_dir import RunDir, refuse_foreign
+from trainer.train_config import TrainConfig
 from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
-from ut_keras.hparams import HParams, parse_assignments
+from ut_keras.hparams import parse_assignments
 from ut_keras.registry import near_names
 
 # Hparams that a run may change when it goes on: they shape how it learns, not what it is.
 RECIPE = (
     "layer_prepostprocess_dropout attention_dropout relu_dropout remat position_start_range act_loss_weight "
     "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon "
-    "optimizer_adafactor_beta2 optimizer_adafactor_memory_exponent optimizer_adafactor_clipping_threshold "
-    "optimizer_adafactor_multiply_by_parameter_scale optimizer_momentum_momentum optimizer_momentum_nesterov "
+    "optimizer_adafactor_beta2 optimizer_adafactor_decay_type optimizer_adafactor_memory_exponent "
+    "optimizer_adafactor_clipping_threshold optimizer_adafactor_multiply_by_parameter_scale optimizer_momentum_momentum optimizer_momentum_nesterov "
     "learning_rate "
     "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps "
     "learning_rate_decay_rate learning_rate_decay_staircase clip_grad_norm weight_decay "
@@ -29,86 +30,6 @@ _TAKEN = (
     "strategy worker_timeout gradient_accumulation steps_per_execution mixed_precision jit_compile deterministic "
     "ema_decay on_nan early_stopping export_best log_every profile keep_checkpoints"
 ).split()
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainConfig:
-    """What one training run does.
-
-    Attributes:
-        problem: registered name.
-        problem_args: dict of the problem's arguments, all of them.
-        hparams_set: name of the set that `hparams` started from.
-        hparams: the effective HParams; train_steps and eval_every are in it.
-        output_dir: pathlib.Path of the run directory.
-        data_dir, manual_dir, usr_dir, warm_start_from: str or None.
-        seed: seed of weights, data order and dropout.
-        strategy: "auto", "one_device", "mirrored", "multi_worker" or "tpu".
-        cluster: `Cluster` of the workers, where there are several.
-        worker_timeout: seconds within which all of them have to come.
-        gradient_accumulation: parts of a batch before one update.
-        steps_per_execution: updates in one call of TensorFlow.
-        mixed_precision: "none" or the name of a Keras dtype policy.
-        jit_compile: compile forward and backward pass with XLA.
-        deterministic: only operations that give the same bits each time.
-        ema_decay: decay of the moving average of the weights; 0: none.
-        on_nan: "stop" or "skip".
-        evaluate: evaluate while and after training.
-        early_stopping: evaluations without a better one after which training ends; None: never.
-        export_best: export at each best evaluation.
-        log_every: updates between progress lines.
-        profile: (first update, number of updates) to profile, or None.
-        keep_checkpoints: how many of the last checkpoints are kept.
-    """
-
-    problem: str
-    problem_args: dict
-    hparams_set: str
-    hparams: HParams
-    output_dir: pathlib.Path
-    data_dir: str | None = None
-    manual_dir: str | None = None
-    usr_dir: str | None = None
-    warm_start_from: str | None = None
-    seed: int = 0
-    strategy: str = "auto"
-    cluster: Cluster | None = None
-    worker_timeout: float = 120.0
-    gradient_accumulation: int = 1
-    steps_per_execution: int = 1
-    mixed_precision: str = "none"
-    jit_compile: bool = False
-    deterministic: bool = False
-    ema_decay: float = 0.0
-    on_nan: str = "stop"
-    evaluate: bool = True
-    early_stopping: int | None = None
-    export_best: bool = False
-    log_every: int = 100
-    profile: tuple | None = None
-    keep_checkpoints: int = 3
-
-    def settings(self):
-        """Returns what run.json remembers of this configuration."""
-        return {
-            "problem": self.problem,
-            "problem_args": self.problem_args,
-            "hparams_set": self.hparams_set,
-            "usr_dir": _absolute(self.usr_dir),
-            "data_dir": _absolute(self.data_dir),
-            "manual_dir": _absolute(self.manual_dir),
-            "seed": self.seed,
-            "mixed_precision": self.mixed_precision,
-            "ema_decay": self.ema_decay,
-        }
-
-    def of_all_workers(self):
-        """Returns what has to be the same for all workers, {name: JSON value}; the chief's seed goes for all."""
-        names = (
-            "problem problem_args hparams_set gradient_accumulation steps_per_execution mixed_precision jit_compile "
-            "deterministic ema_decay on_nan evaluate early_stopping log_every"
-        ).split()
-        return {name: getattr(self, name) for name in names} | {"hparams": dataclasses.asdict(self.hparams)}
 
 
 def resolve(arguments):
@@ -127,8 +48,8 @@ def resolve(arguments):
     if "model" in changes:
         raise UsageError(f"--hparams: the model is chosen by its own flag, --model={changes['model']}")
     hparams = hparams.override(changes)
-    for name in idle_changes(hparams, changes):
-        print(f"warning: {name} has no effect under recurrence_type={hparams.recurrence_type}", file=sys.stderr)
+    for name, reason in idle_changes(hparams, changes):
+        print(f"warning: {name} has no effect under {reason}", file=sys.stderr)
     flags = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every, "remat": arguments.remat}
     hparams = hparams.override({name: value for name, value in flags.items() if value})
     refuse_misused_flags(arguments)
@@ -193,10 +114,15 @@ def refuse_no_start(source):
 
 
 def idle_changes(hparams, changes):
-    """Returns those of the names `changes` that only the other recurrence type reads."""
-    if hparams.recurrence_type == "act":
-        return [name for name in changes if name == "num_rec_steps"]
-    return [name for name in changes if name.startswith("act_")]
+    """Returns [(name, reason)] for those of the names `changes` that another recurrence type or optimizer reads."""
+    acts = hparams.recurrence_type == "act"
+    found = []
+    for name in changes:
+        if name == "num_rec_steps" if acts else name.startswith("act_"):
+            found.append((name, f"recurrence_type={hparams.recurrence_type}"))
+        elif name.startswith("optimizer_") and not name.startswith(f"optimizer_{hparams.optimizer}_"):
+            found.append((name, f"optimizer={hparams.optimizer}"))
+    return found
 
 
 def find_problem(arguments):
@@ -267,7 +193,3 @@ def refuse_other_run(config, run):
             raise UserError(
                 f"{run.path} holds a run with {key}={old}, not {key}={new}: repeat that or choose another --output_dir"
             )
-
-
-def _absolute(path):
-    return path and str(pathlib.Path(path).expanduser().resolve())

@@ -8,7 +8,7 @@ import threading
 import keras
 import tensorflow as tf
 
-from trainer import peers
+from trainer import rendezvous
 from ut_keras.errors import UserError
 
 
@@ -81,9 +81,13 @@ def _mirrored(gpus):
 
 
 def _multi_worker(cluster, timeout):
-    peers.gather(cluster, timeout)
-    with peers.forming(cluster, timeout), _own_sigterm():
-        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=_resolver(cluster))
+    rendezvous.meet(cluster, timeout)
+    with rendezvous.forming(cluster, timeout), _own_sigterm():
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=_resolver(cluster))
+        except tf.errors.OpError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(f"{cluster.named(cluster.index)}: the workers cannot connect: {reason}") from error
 
 
 def _resolver(cluster):
@@ -103,13 +107,12 @@ def _resolver(cluster):
 @contextlib.contextmanager
 def _own_sigterm():
     """Puts Python's handler of SIGTERM back: TensorFlow's coordination service sets one that keeps a process alive."""
-    yield_to = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        if yield_to:
-            signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
+        if threading.current_thread() is threading.main_thread():  # only that one has handlers
+            signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _tpu():
@@ -121,16 +124,11 @@ def _tpu():
         tf.tpu.experimental.initialize_tpu_system(resolver)
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
-        reason = str(error).strip().splitlines()
+        reason = " ".join(str(error).split())[:160]
         raise UserError(
-            f"--strategy=tpu: there is no usable TPU {name!r} ({type(error).__name__}: {reason[0] if reason else ''}); "
-            "set TPU_NAME, run on the TPU's machine, or choose another strategy"
+            f"--strategy=tpu: there is no usable TPU {name!r}; set TPU_NAME or run on the TPU's machine "
+            f"({type(error).__name__}: {reason})"
         ) from None
-
-
-def choose_strategy(name):
-    """Returns the `tf.distribute` strategy of one process that --strategy names."""
-    return start(name).strategy
 
 
 @contextlib.contextmanager
@@ -142,11 +140,6 @@ def precision(policy):
         yield
     finally:
         keras.config.set_dtype_policy(before)
-
-
-def describe(strategy):
-    """Returns one line that names the devices: "2 x GPU"."""
-    return f"{strategy.num_replicas_in_sync} x {_kind(strategy)}"
 
 
 def _kind(strategy):

@@ -4,8 +4,6 @@ import sys
 import threading
 import time
 
-from trainer.interval import Interval as Interval
-
 HEARTBEAT = 25.0  # seconds
 
 

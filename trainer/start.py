@@ -1,6 +1,7 @@
 """What is there before the first training step: data, model, optimizer, run directory, and their description."""
 
 import dataclasses
+import sys
 
 import keras
 import tensorflow as tf
@@ -24,6 +25,12 @@ def refuse_unfit(config, devices):
         )
 
 
+def introduce(cluster):
+    """Says, for a worker that says nothing else, who it is and who does."""
+    line = f"{cluster.describe()}: {cluster.named(0)} writes the log and the run directory"
+    print(line, file=sys.stderr, flush=True)
+
+
 def prepare(config, devices, log):
     """Returns the prepared problem: the chief makes the data first, and where disks are shared the others find them."""
     problem = None
@@ -44,6 +51,8 @@ def _prepare(config, devices):
     problem.prepare(config.data_dir, config.manual_dir)
     for name in ("train", "dev") if config.evaluate else ("train",):
         problem.split(name)  # refuses, with the problem's reason, what is not there
+    if config.export_best:
+        problem.text_encoder(), problem.text_decoder()  # refuse what could not be exported later
     return problem
 
 

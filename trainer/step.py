@@ -165,17 +165,16 @@ class TrainStep:
         rate = optimizer.learning_rate
         scale = optimizer.scale_loss(1.0)  # gradients are still multiplied by it
         norm = tf.linalg.global_norm(gradients)
-        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        guarded = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+        if guarded:
             # A loss may be infinite where its gradient is not: that update is to be left out as well.
             poison = tf.where(tf.math.is_finite(loss), 0.0, float("nan"))
             gradients = [gradient + tf.cast(poison, gradient.dtype) for gradient in gradients]
-            applied = tf.cast(tf.math.is_finite(norm + poison), tf.float32)
-        else:
-            applied = tf.constant(1.0)
         if limit:
             gradients, _ = tf.clip_by_global_norm(gradients, limit * scale, use_norm=norm)
         # Keras adds the gradients up over replicas, which has been done.
         shares = [gradient / self._replicas for gradient in gradients] if self._replicas > 1 else gradients
+        applied = tf.cast(optimizer.check_finite(shares), tf.float32) if guarded else tf.constant(1.0)
         optimizer.apply(shares, self._model.trainable_variables)
         return {"gradient_norm": norm / scale, "learning_rate": tf.cast(rate, tf.float32), "applied": applied}
 

@@ -51,7 +51,9 @@ class StopSignal(contextlib.AbstractContextManager):
     def check(self, step):
         """Returns whether to stop now, with `save(step)` done. Called by every worker after each training call."""
         if self._handler:
-            self._handler.save_checkpoint_if_preempted(step)
+            # The key by which workers agree on a step exists where another one is at the end of the run already.
+            with contextlib.suppress(tf.errors.AlreadyExistsError):
+                self._handler.save_checkpoint_if_preempted(step)
         elif self.received and not self._stopped:
             self._save(step)
             self._stopped = True

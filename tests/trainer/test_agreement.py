@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from trainer import agreement, devices
 from tests.trainer.two_workers import run_workers
+from trainer import agreement, devices
 
 PROGRAM = """
 import hashlib, json
@@ -17,6 +17,7 @@ from ut_keras.errors import UserError
 there = devices.start("auto", cluster.from_environment("auto"), 60)
 mine = there.worker
 found = {"devices": there.describe(), "replicas": there.replicas, "chief": there.chief}
+found["nothing"] = agreement.gather(there, "")
 found["gather"] = agreement.gather(there, "\\u00e9" * (1 + 2 * mine))
 found["from_chief"] = agreement.from_chief(there, [0.1 + mine, 2**53 + 1 - mine, mine == 0, {"text": str(mine)}])
 agreement.agree(there, {"batch_size": 4, "data": "ab" * 500})
@@ -34,8 +35,9 @@ with there.strategy.scope():
     optimizer.build(model.trainable_variables)
     kinds = [
         tf.Variable(2**40, dtype=tf.int64), tf.Variable(mine == 0), tf.Variable([0.0], dtype=tf.float64),
-        tf.Variable([0.0, 0.0], dtype=tf.float16), tf.Variable(np.zeros([0, 3], np.float32)),
+        tf.Variable([0.0, 0.0], dtype=tf.float16),
     ]
+kinds.append(tf.Variable(np.zeros([0, 3], np.float32)))  # outside of the scope: it ends TensorFlow there
 variables = model.variables + optimizer.variables + kinds
 for index, variable in enumerate(variables[:-5]):
     variable.assign(np.full(variable.shape, 10 * mine + index + 0.3).astype(variable.dtype))
@@ -65,6 +67,7 @@ def test_two_workers_come_to_the_chiefs_values():
     assert chief["devices"] == other["devices"] == "2 workers x 1 x CPU"
     assert (chief["replicas"], other["replicas"]) == (2, 2)
     assert (chief["chief"], other["chief"]) == (True, False)
+    assert chief["nothing"] == ["", ""]
     assert chief["gather"] == other["gather"] == ["\u00e9", "\u00e9\u00e9\u00e9"]
     assert chief["from_chief"] == other["from_chief"] == [0.1, 9007199254740993, True, {"text": "0"}]
     assert chief["errors"] == other["errors"]

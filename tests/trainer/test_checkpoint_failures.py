@@ -1,6 +1,7 @@
 """What can happen to the files of a run: cut, flipped, lost, half written, no room on the disk, a kill."""
 
 import contextlib
+import os
 import resource
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.checkpointed import all_are, build, damage, fill, make_run, steps, weights
-from trainer import checkpoints
+from trainer import checkpoint_files, checkpoints
 from ut_keras.errors import UserError
 
 
@@ -136,6 +137,30 @@ def test_what_a_killed_save_has_left_is_ignored_and_removed(two):
     assert sorted(path.name for path in directory.iterdir()) == sorted([*clean, "notes.txt"])
     assert list(best.iterdir()) == []
     assert not list(two.path.glob(".*"))
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_a_kill_between_the_files_of_a_save_leaves_no_index(two, moved, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    left = [None] * moved
+
+    def replace(source, target, original=os.replace):
+        if not left:
+            raise Killed
+        left.pop()
+        original(source, target)
+
+    saved = build(two)[2]
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(checkpoint_files.os, "replace", replace)
+        saved.save(11)
+    assert (two.path / "checkpoints" / "ckpt-11.data-00000-of-00001").exists() == bool(moved)
+    assert not (two.path / "checkpoints" / "ckpt-11.index").exists()
+    assert build(two)[2].restore_last() == (10, {"value": 2.0})
+    assert steps(two.path / "checkpoints") == [9, 10]
+    assert not [path for path in (two.path / "checkpoints").iterdir() if "ckpt-11" in path.name]
 
 
 def test_a_first_save_that_was_killed_is_a_start_at_0(run, capsys):

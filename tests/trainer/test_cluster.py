@@ -1,6 +1,8 @@
 """Who the workers are, from TF_CONFIG and Slurm; all of it before TensorFlow is imported."""
 
 import json
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -179,10 +181,9 @@ except ValueError as error:
     print(error)
 print("tensorflow" in sys.modules or "keras" in sys.modules)
 """
-    environment = {"PATH": "/usr/bin:/bin", "TF_CONFIG": "{"}
-    result = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
-    )
+    environment = {**os.environ, "TF_CONFIG": "{"}
+    argv, root = [sys.executable, "-c", program], pathlib.Path(__file__).parents[2]
+    result = subprocess.run(argv, cwd=root, env=environment, capture_output=True, text=True, timeout=60)
     first, second = result.stdout.splitlines()
     assert first.startswith("TF_CONFIG is not JSON")
     assert second == "False"

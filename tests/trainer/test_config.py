@@ -1,5 +1,7 @@
 """From flags to a configuration, and whether it may go on with a run that exists."""
 
+import json
+
 import pytest
 
 from trainer import config
@@ -137,6 +139,10 @@ def test_a_directory_that_cannot_be_made_is_refused_before_the_work(tiny_dir, tm
     ("change", "idle"),
     [
         ("recurrence_type=basic,act_type=frozen", "act_type has no effect under recurrence_type=basic"),
+        (
+            "optimizer=adafactor,optimizer_adam_beta2=0.9",
+            "optimizer_adam_beta2 has no effect under optimizer=adafactor",
+        ),
         ("recurrence_type=act,num_rec_steps=3", "num_rec_steps has no effect under recurrence_type=act"),
     ],
 )
@@ -163,3 +169,31 @@ def test_a_warm_start_is_from_a_run_or_checkpoints(resolve, tmp_path, monkeypatc
 
 def test_a_run_that_goes_on_does_not_need_what_it_was_started_from(resolve, started):
     assert resolve("--seed=3", "--warm_start_from=nowhere").seed == 3
+
+
+def test_the_flags_of_devices_and_precision_reach_the_configuration(resolve):
+    resolved = resolve(
+        "--strategy=one_device", "--gradient_accumulation=4", "--steps_per_execution=8", "--ema_decay=0.999",
+        "--on_nan=skip", "--deterministic", "--remat", "--worker_timeout=7.5", "--profile=10,5", "--early_stopping=3",
+    )  # fmt: skip
+    assert (resolved.strategy, resolved.cluster, resolved.worker_timeout) == ("one_device", None, 7.5)
+    assert (resolved.gradient_accumulation, resolved.steps_per_execution) == (4, 8)
+    assert (resolved.ema_decay, resolved.on_nan, resolved.deterministic) == (0.999, "skip", True)
+    assert (resolved.profile, resolved.early_stopping, resolved.hparams.remat) == ((10, 5), 3, True)
+
+
+def test_a_worker_that_is_not_the_chief_does_not_look_at_the_run_directory(resolve, started, monkeypatch):
+    cluster = {"worker": ["127.0.0.1:2222", "127.0.0.1:2223"]}
+    for index in (0, 1):
+        task = {"type": "worker", "index": index}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+        resolved = resolve()
+        assert resolved.cluster.index == index
+        assert resolved.seed == (3 if index == 0 else 0)  # the chief's goes for all, when they have met
+    assert resolve("--strategy=one_device").cluster is None
+
+
+def test_what_workers_have_to_agree_on_is_json_and_leaves_out_what_may_differ(resolve):
+    ours, theirs = resolve("--seed=1"), resolve("--seed=2", "--data_dir=elsewhere", "--keep_checkpoints=9")
+    assert json.dumps(ours.of_all_workers()) == json.dumps(theirs.of_all_workers())
+    assert ours.of_all_workers() != resolve("--hparams=relu_dropout=0.3").of_all_workers()
