@@ -39,6 +39,7 @@ class Chief(contextlib.AbstractContextManager):
 
     def __exit__(self, *_):
         self._closing.close()
+        self.run.unlock()
 
     def restore(self):
         """Restores the last checkpoint, or starts from other weights; returns what `Checkpoints.restore_last` does."""

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 import sys
 
+from trainer import checkpoint_files
 from trainer.cluster import from_environment
 from trainer.run_dir import RunDir, refuse_foreign
 from trainer.train_config import TrainConfig
@@ -17,11 +18,11 @@ RECIPE = (
     "layer_prepostprocess_dropout attention_dropout relu_dropout remat position_start_range act_loss_weight "
     "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon "
     "optimizer_adafactor_beta2 optimizer_adafactor_decay_type optimizer_adafactor_memory_exponent "
-    "optimizer_adafactor_clipping_threshold optimizer_adafactor_multiply_by_parameter_scale optimizer_momentum_momentum optimizer_momentum_nesterov "
-    "learning_rate "
-    "learning_rate_constant learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps "
-    "learning_rate_decay_rate learning_rate_decay_staircase clip_grad_norm weight_decay "
-    "label_smoothing batch_size batch_size_per_replica use_fixed_batch_size long_examples train_steps eval_every"
+    "optimizer_adafactor_clipping_threshold optimizer_adafactor_multiply_by_parameter_scale "
+    "optimizer_momentum_momentum optimizer_momentum_nesterov learning_rate learning_rate_constant "
+    "learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps learning_rate_decay_rate "
+    "learning_rate_decay_staircase clip_grad_norm weight_decay label_smoothing batch_size batch_size_per_replica "
+    "use_fixed_batch_size long_examples train_steps eval_every"
 ).split()
 
 
@@ -106,7 +107,7 @@ def refuse_no_start(source):
         return
     path = pathlib.Path(source).expanduser()
     index = pathlib.Path(f"{str(path).removesuffix('.index')}.index")
-    if not (path / "checkpoint").is_file() and not index.is_file():
+    if not checkpoint_files.listed(path) and not index.is_file():
         raise UserError(
             f"--warm_start_from={source}: there is no run directory and no checkpoint of this name; "
             "a checkpoint is named DIR/checkpoints/ckpt-1000"

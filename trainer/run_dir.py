@@ -10,6 +10,7 @@ metrics.jsonl    one JSON object per progress line and per evaluation
 eval.json, decodes.txt, ponder.png    the final report
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -20,6 +21,8 @@ from problems import textio
 from ut_keras import registry
 from ut_keras.errors import UserError
 from ut_keras.hparams import HParams
+
+_LOCK = ".lock"
 
 
 class RunDir:
@@ -36,6 +39,7 @@ class RunDir:
         self.settings = settings
         self.hparams = hparams
         self._discard = None
+        self._lock = None
 
     @staticmethod
     def exists(path):
@@ -119,6 +123,32 @@ class RunDir:
         elif self._discard == "content":
             for entry in _visible(self.path):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            (self.path / _LOCK).unlink(missing_ok=True)
+
+    def lock(self):
+        """Keeps other processes from training this run until `unlock` or the end of this one; UserError when one does.
+
+        The file that is locked stays; a process that is killed leaves no lock behind.
+        """
+        with contextlib.suppress(ImportError):  # where there is no such lock, users have to look out themselves
+            import fcntl
+
+            self._lock = open(self.path / _LOCK, "a")  # noqa: SIM115 (open as long as the run is trained)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"{self.path} is being trained by another process: wait for it, end it, or choose another "
+                    "--output_dir"
+                ) from None
+            except OSError:  # a file system without locks
+                pass
+
+    def unlock(self):
+        """Lets others train this run."""
+        if self._lock:
+            self._lock.close()
+            self._lock = None
 
     def update(self, settings, hparams=None):
         """Writes changed settings, and hparams where given."""

@@ -76,8 +76,11 @@ def open_run(config, problem, model, log):
     settings = {**config.settings(), "parameters": int(model.count_params()), "versions": versions()}
     if not RunDir.exists(config.output_dir):
         log.say(f"run directory: {config.output_dir}")
-        return RunDir.create(config.output_dir, config.hparams, problem, settings)
+        run = RunDir.create(config.output_dir, config.hparams, problem, settings)
+        run.lock()
+        return run
     run = RunDir.open(config.output_dir)
+    run.lock()
     for name, (old, new) in run.hparams.differences(config.hparams).items():
         log.say(f"{name} was {old} and is {new} from here on")
     run.update(settings, config.hparams)

@@ -161,7 +161,7 @@ def test_a_warm_start_is_from_a_run_or_checkpoints(resolve, tmp_path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path))
     for place in ("run", "checkpoints"):
         (tmp_path / "old" / place).mkdir(parents=True)
-    for file in ("run/run.json", "checkpoints/checkpoint", "ckpt-3.index"):
+    for file in ("run/run.json", "checkpoints/ckpt-2.index", "ckpt-3.index"):
         (tmp_path / "old" / file).write_text("")
     for name in (str(tmp_path / "old" / "run"), "~/old/run", "~/old/checkpoints", "~/old/ckpt-3", "~/old/ckpt-3.index"):
         assert resolve(f"--warm_start_from={name}").warm_start_from == name

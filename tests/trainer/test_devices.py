@@ -1,5 +1,6 @@
 """Which devices a name stands for."""
 
+import os
 import subprocess
 import sys
 
@@ -42,12 +43,18 @@ for _ in range(2):  # a second strategy of the process works too
 """
 
 AUTO_OF_ONE = """
-import signal
+import os, signal
 from trainer import cluster, devices
-before = signal.signal(signal.SIGTERM, print)
+signal.signal(signal.SIGTERM, lambda number, frame: print("SIGTERM"))
 there = devices.start("multi_worker", cluster.from_environment("multi_worker"), 30)
-assert signal.getsignal(signal.SIGTERM) is print
+os.kill(os.getpid(), signal.SIGTERM)
 print(there.describe(), there.replicas, there.chief)
+"""
+
+UNDER_SLURM = """
+from trainer import agreement, cluster, devices
+there = devices.start("multi_worker", cluster.from_environment("multi_worker"), 30)
+print(there.cluster.source, agreement.gather(there, there.cluster.names[there.worker]))
 """
 
 
@@ -78,4 +85,14 @@ def test_mirrored_cpus_run_several_steps_in_one_function():
 def test_a_cluster_of_one_worker_computes_and_sigterm_stays_ours():
     (result,) = run_workers(["-c", AUTO_OF_ONE], count=1, timeout=60)
     assert result.returncode == 0, result.stderr[-3000:]
-    assert result.stdout.splitlines() == ["1 x CPU 1 True"]
+    assert result.stdout.splitlines() == ["SIGTERM", "1 x CPU 1 True"]
+
+
+@pytest.mark.slow
+def test_two_tasks_of_slurm_compute_together():
+    common = {"TF_CONFIG": None, "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "localhost"}
+    common |= {"SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_JOB_ID": str(os.getpid())}
+    results = run_workers(["-c", UNDER_SLURM], env=lambda index: {**common, "SLURM_PROCID": str(index)}, timeout=90)
+    for result in results:
+        assert result.returncode == 0, result.stderr[-3000:]
+        assert result.stdout == "Slurm ['worker 0', 'worker 1']\n"

@@ -83,6 +83,7 @@ def test_twice_six_steps_are_twelve(train, tmp_path, capsys):
     assert distance(saved(tmp_path / "parts"), saved(tmp_path / "whole")) == 0.0
 
 
+@pytest.mark.slow  # compiles training
 def test_the_seed_decides(train, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         train(name, "--train_steps=3", f"--seed={seed}", "--schedule=train")
@@ -90,6 +91,7 @@ def test_the_seed_decides(train, tmp_path):
     assert losses(tmp_path / "a")[1] != losses(tmp_path / "c")[1]
 
 
+@pytest.mark.slow  # compiles training
 def test_a_finished_run_says_so_and_reports_again(train, tmp_path, capsys):
     train("run", "--train_steps=2")
     first = capsys.readouterr().out
@@ -110,6 +112,7 @@ def test_a_changed_architecture_is_refused_with_both_values(train, tmp_path, cap
     assert distance(saved(tmp_path / "run"), before) == 0.0
 
 
+@pytest.mark.slow  # compiles training
 def test_a_loss_that_is_not_finite_stops_the_run_before_it_saves(train, tmp_path, capsys):
     train("run", "--train_steps=3", "--schedule=train")
     capsys.readouterr()
@@ -128,6 +131,7 @@ def test_an_error_before_the_first_step_leaves_nothing(train, tmp_path, capsys, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow  # compiles training
 def test_the_same_for_a_class(train, tmp_path, capsys):
     assert train("run", "--train_steps=4") == 0
     out, err = capsys.readouterr()
@@ -136,6 +140,7 @@ def test_the_same_for_a_class(train, tmp_path, capsys):
     assert trainer.load(str(tmp_path / "run")).generate(["red green blue red"])[0] in ("red", "green", "blue", "")
 
 
+@pytest.mark.slow  # compiles training
 def test_a_run_of_another_start(train, tmp_path, capsys):
     train("run", "--train_steps=2", "--schedule=train")
     changes = "--hparams=learning_rate_constant=0.0"
@@ -145,7 +150,7 @@ def test_a_run_of_another_start(train, tmp_path, capsys):
     assert distance({name: old[name] for name in model}, {name: new[name] for name in model}) == 0.0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_saves_and_exits_and_the_same_command_goes_on(train, tmp_path, capsys, monkeypatch, number):
     original = loop.Interval.add
 
@@ -165,6 +170,7 @@ def test_a_signal_saves_and_exits_and_the_same_command_goes_on(train, tmp_path, 
     assert "going on from step 4" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # compiles training
 def test_what_was_logged_after_the_last_checkpoint_is_logged_once(train, tmp_path):
     train("run", "--train_steps=3", "--schedule=train")
     with open(tmp_path / "run" / "metrics.jsonl", "a") as file:

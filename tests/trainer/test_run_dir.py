@@ -1,6 +1,8 @@
 """The run directory: complete or not there, and readable without anything else."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -102,3 +104,22 @@ def test_metrics_are_rewound_to_the_step_that_was_restored(problem, tmp_path):
     run.rewind_metrics(10)
     lines = (run.path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [{"step": 5, "train/loss": 0.5}, {"step": 10, "train/loss": 1.0}]
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(problem, tmp_path):
+    run = RunDir.create(tmp_path / "run", HPARAMS, problem, SETTINGS)
+    run.lock()
+    other = "from trainer.run_dir import RunDir; import sys; RunDir.open(sys.argv[1]).lock()"
+    command = [sys.executable, "-c", other, str(run.path)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "is being trained by another process" in result.stderr
+    run.unlock()
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+
+
+def test_a_lock_does_not_outlive_a_discarded_run(problem, tmp_path):
+    (tmp_path / "run").mkdir()
+    run = RunDir.create(tmp_path / "run", HPARAMS, problem, SETTINGS)
+    run.lock()
+    run.discard()
+    assert names(tmp_path / "run") == []

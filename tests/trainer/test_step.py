@@ -40,11 +40,22 @@ def batch_of(*examples):
 
 
 def make(hparams=HPARAMS, features=SEQUENCE, spec=SPEC, on_nan="stop", **options):
-    """Returns (model, TrainStep); the weights are the same each time."""
-    keras.utils.set_random_seed(7)
-    model = build_model(hparams, features)
-    optimizer = steps.make_optimizer(hparams, model, on_nan=on_nan)
-    return model, steps.TrainStep(model, optimizer, hparams, spec, **options)
+    """Returns (model, TrainStep) at their start; the weights are the same each time, and one trace serves all tests."""
+    key = (hparams, features, spec is None, on_nan, tuple(options.items()), keras.config.dtype_policy().name)
+    if key not in _made:
+        keras.utils.set_random_seed(7)
+        model = build_model(hparams, features)
+        optimizer = steps.make_optimizer(hparams, model, on_nan=on_nan)
+        train_step = steps.TrainStep(model, optimizer, hparams, spec, **options)
+        variables = [*model.variables, *optimizer.variables]
+        _made[key] = model, train_step, variables, [variable.numpy() for variable in variables]
+    model, train_step, variables, start = _made[key]
+    for variable, value in zip(variables, start, strict=True):
+        variable.assign(value)
+    return model, train_step
+
+
+_made = {}
 
 
 def run(batches, hparams=HPARAMS, **options):
@@ -104,7 +115,7 @@ def test_a_row_of_padding_alone_is_not_there_for_counts(count_padding):
     assert [float(counts[0][name]) for name in counts[0]] == [float(counts[1][name]) for name in counts[1]]
 
 
-@pytest.mark.parametrize("act_type", ["accumulated", "global"])
+@pytest.mark.parametrize("act_type", ["accumulated", pytest.param("global", marks=pytest.mark.slow)])
 def test_parts_of_a_batch_make_the_same_update_also_where_padding_counts(act_type):
     hparams = HPARAMS.override(f"act_type={act_type},act_count_padding=true,clip_grad_norm=0.1")
     hparams = hparams.override("optimizer_adam_epsilon=1e-6")
@@ -116,6 +127,7 @@ def test_parts_of_a_batch_make_the_same_update_also_where_padding_counts(act_typ
     assert distance(weights, parts_weights) < 1e-5
 
 
+@pytest.mark.slow  # compiles training steps of its own
 def test_several_updates_in_one_call_are_those_of_several_calls():
     hparams = HPARAMS.override("layer_prepostprocess_dropout=0.1")
     batches = [batch_of(A, B), batch_of(B), batch_of(A, A, B), batch_of(B, A), batch_of(A)]
@@ -146,6 +158,7 @@ def test_what_was_pondered_is_counted_by_steps():
         assert 0.0 < probabilities[0] < probabilities[-1] <= real.sum() + 1e-4
 
 
+@pytest.mark.slow  # compiles a training step of its own
 @pytest.mark.parametrize("fault", ["nan", "inf"])
 def test_an_update_that_is_not_finite_is_left_out_under_on_nan_skip(fault):
     model, train_step = make(on_nan="skip")
@@ -213,6 +226,7 @@ def test_a_model_that_does_not_halt_has_no_ponder_cost():
     assert results[0]["loss"] == pytest.approx(results[0]["cross_entropy"] / 5, rel=1e-6)
 
 
+@pytest.mark.slow  # compiles training steps of its own
 def test_the_weight_of_the_ponder_cost_rises_with_the_steps():
     hparams = HPARAMS.override("act_loss_warmup_steps=4,learning_rate_constant=0.0")
     _, results = run([batch_of(A, B)] * 6, hparams)
@@ -222,6 +236,7 @@ def test_the_weight_of_the_ponder_cost_rises_with_the_steps():
     np.testing.assert_allclose(np.divide(rises, rises[4]), [0, 0.25, 0.5, 0.75, 1, 1], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow  # compiles training steps of its own
 def test_gradients_are_clipped_to_their_global_norm_and_the_norm_before_is_told():
     # With beta1 = 0 and a huge epsilon, Adam's update is proportional to the gradient.
     recipe = "optimizer_adam_beta1=0.0,optimizer_adam_beta2=0.0,optimizer_adam_epsilon=1e6,learning_rate_constant=1e6"
@@ -238,6 +253,7 @@ def test_gradients_are_clipped_to_their_global_norm_and_the_norm_before_is_told(
     assert moved(clipped) == pytest.approx(0.1, rel=1e-3)
 
 
+@pytest.mark.slow  # compiles training steps of its own
 def test_dropout_is_a_function_of_seed_and_step():
     hparams = HPARAMS.override("layer_prepostprocess_dropout=0.5,learning_rate_constant=0.0")
     _, train_step = make(hparams, seed=1)
@@ -270,6 +286,7 @@ def test_one_trace_serves_every_shape():
     assert train_step.compiled.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow  # compiles training steps of its own
 def test_mixed_float16_scales_the_loss_and_reports_it_unscaled():
     _, plain = run([batch_of(A, B)])
     keras.config.set_dtype_policy("mixed_float16")

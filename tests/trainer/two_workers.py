@@ -23,13 +23,24 @@ def free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
-def environments(count, ports=None, **changes):
-    """Returns the environment of each of `count` workers: this process's own, with TF_CONFIG and `changes`."""
+def environments(count, ports=None, changes=None):
+    """Returns the environment of each of `count` workers: this process's own, with TF_CONFIG and `changes`.
+
+    Args:
+        count: workers of the cluster.
+        ports: their ports; by default free ones.
+        changes: dict of variables, or a function of the worker's index that returns one; None takes a variable away.
+    """
     workers = [f"127.0.0.1:{port}" for port in ports or free_ports(count)]
     common = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1"}
-    common |= {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", **changes}
+    common |= {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
     tasks = [{"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}} for index in range(count)]
-    return [{**common, "TF_CONFIG": json.dumps(task)} for task in tasks]
+    results = []
+    for index, task in enumerate(tasks):
+        own = changes(index) if callable(changes) else changes or {}
+        result = {**common, "TF_CONFIG": json.dumps(task), **own}
+        results.append({name: value for name, value in result.items() if value is not None})
+    return results
 
 
 @contextlib.contextmanager
@@ -39,14 +50,14 @@ def live_workers(argv, count=2, env=None, ports=None, only=None):
     Args:
         argv: arguments of Python: ["-m", "trainer", ...] or ["-c", program].
         count: workers of the cluster.
-        env: dict of changes to the environment.
+        env: changes to the environment, as of `environments`.
         ports: their ports; by default free ones.
         only: indices of those to start; by default all.
     """
     with tempfile.TemporaryDirectory() as directory:
         started = []
         try:
-            for index, environment in enumerate(environments(count, ports, **(env or {}))):
+            for index, environment in enumerate(environments(count, ports, env)):
                 if only is None or index in only:
                     started.append(Worker(argv, environment, index, pathlib.Path(directory)))
             yield started

@@ -9,8 +9,6 @@ import signal
 import threading
 import zlib
 
-import tiny_tasks  # noqa: F401 - registers the problems; beside this package
-
 from problems.pipeline import BatchPlan
 
 
@@ -36,4 +34,6 @@ def _record(path, signal_at):
 
 
 if "RECORD_BATCHES" in os.environ:
+    import tiny_tasks  # noqa: F401 - registers the problems; beside this package
+
     _record(os.environ["RECORD_BATCHES"], os.environ.get("SIGNAL_AT"))
