@@ -76,13 +76,13 @@ def grow_gpu_memory():
 def _mirrored(gpus):
     devices = [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
     # TensorFlow's collectives on CPUs cannot run several steps in one function, nor in a second strategy object.
-    operations = None
+    operations = None if gpus else tf.distribute.ReductionToOneDevice()
     return tf.distribute.MirroredStrategy(devices, cross_device_ops=operations)
 
 
 def _multi_worker(cluster, timeout):
     rendezvous.meet(cluster, timeout)
-    with rendezvous.forming(cluster, timeout):
+    with rendezvous.forming(cluster, timeout), _own_sigterm():
         try:
             return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=_resolver(cluster))
         except tf.errors.OpError as error:

@@ -16,15 +16,15 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from trainer import devices
 
-for _ in range(2):  # a second strategy of the process works too
+for size in (1, 2):  # a second strategy of the process works too, with other shapes
     two = devices.start("mirrored")
     assert (two.describe(), two.replicas, two.workers, two.worker, two.chief) == ("2 x CPU", 2, 1, 0, True)
     with two.strategy.scope():
-        weight = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
+        weight = tf.Variable(tf.zeros([size]), aggregation=tf.VariableAggregation.MEAN)
 
     def replica(step):
         context = tf.distribute.get_replica_context()
-        mine = tf.cast(context.replica_id_in_sync_group + 1, tf.float32) * tf.cast(step, tf.float32)
+        mine = tf.cast(context.replica_id_in_sync_group + 1, tf.float32) * tf.cast(step, tf.float32) * tf.ones([size])
         total = context.all_reduce("SUM", mine)
         weight.assign_add(total)
         return total
@@ -32,14 +32,14 @@ for _ in range(2):  # a second strategy of the process works too
     @tf.function
     def steps(count):
         def body(step, sums):
-            total = two.strategy.reduce("MEAN", two.strategy.run(replica, args=(step,)), axis=None)
+            total = two.strategy.reduce("MEAN", two.strategy.run(replica, args=(step,)), axis=None)[-1]
             return step + 1, sums.write(step, total)
 
         sums = tf.TensorArray(tf.float32, count)
         return tf.while_loop(lambda step, _: step < count, body, (0, sums))[1].stack()
 
     assert steps(tf.constant(4)).numpy().tolist() == [0.0, 3.0, 6.0, 9.0]
-    assert weight.numpy() == 18.0
+    assert weight.numpy().tolist() == [18.0] * size
 """
 
 AUTO_OF_ONE = """

@@ -31,6 +31,7 @@ try:
                 print("training", flush=True)
             time.sleep(0.02)
             if mode == "evaluates" and step == 10:
+                print("evaluates", flush=True)
                 time.sleep(20 * there.chief)
             if mode in ("ends", "evaluates") and step == 20:
                 break
@@ -155,6 +156,20 @@ def test_a_worker_that_is_lost_in_training_is_named(number, lost):
     assert result.returncode == 1
     assert f"error: worker {lost} (127.0.0.1:{ports[lost]}) does not answer any more" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_while_the_chief_is_away_ends_the_chief_too():
+    """TensorFlow says nothing before the next collective: the watch ends the process after 6 s of silence."""
+    ports = free_ports(2)
+    with live_workers(["-c", TRAINING, "evaluates", "6"], ports=ports) as (chief, worker):
+        chief.wait_for("evaluates")
+        worker.send(signal.SIGKILL)
+        start = time.monotonic()
+        result = chief.wait(40)
+        assert time.monotonic() - start < 18.0
+    assert result.returncode == 1
+    assert f"trainer: error: worker 1 (127.0.0.1:{ports[1]}) does not answer any more" in result.stderr
 
 
 @pytest.mark.slow

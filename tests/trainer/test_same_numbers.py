@@ -27,7 +27,7 @@ for line in sys.stdin:
 
 EXACT = (
     "--hparams=layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,optimizer_adam_epsilon=1e-6,"
-    "use_fixed_batch_size=true"
+    "use_fixed_batch_size=true,learning_rate_schedule=constant,learning_rate_constant=0.003"
 )
 SMALL = "--hparams=hidden_size=16,filter_size=32,num_heads=2,act_max_steps=4"
 TASKS = {
@@ -36,7 +36,7 @@ TASKS = {
         "--problem=algorithmic_identity_decimal40",
         "--hparams_set=adaptive_universal_transformer_algorithmic",
         "--problem_args=train_size=2000,dev_size=10,test_size=10",
-        "--hparams=position_start_index=start",  # random offsets are drawn as dropout is: for each part of a batch
+        "--hparams=position_start_index=none",  # random offsets are drawn as dropout is: for each part of a batch
     ],
 }
 
@@ -91,16 +91,21 @@ def test_thirty_steps_are_the_same_however_they_are_dealt(task, tmp_path):
         return [*common, *flags, f"--output_dir={tmp_path / name}"]
 
     run_one(argv("one", batch))
-    run_with_two_replicas(
+    runs = [
         argv("in two parts", batch, "--strategy=one_device", "--gradient_accumulation=2"),
         argv("two replicas", batch, "--strategy=mirrored"),
-        argv("two replicas in three parts", batch, "--strategy=mirrored", "--gradient_accumulation=3"),
-        argv("batch size per replica", half, "--strategy=mirrored"),
-    )
+    ]
+    if task == "bAbI":  # which compiles faster
+        runs += [
+            argv("two replicas in three parts", batch, "--strategy=mirrored", "--gradient_accumulation=3"),
+            argv("batch size per replica", half, "--strategy=mirrored"),
+        ]
+    run_with_two_replicas(*runs)
     workers = run_as_two_workers(argv("two workers", batch), argv("of the second worker", batch))
 
     expected, weights, pondered = losses(tmp_path / "one"), saved(tmp_path / "one"), ponder(tmp_path / "one")
     assert list(expected) == list(range(1, 31))
+    assert expected[30] < 0.9 * expected[1], "it learns"
     assert len(pondered[1]) == 30 * len({tag for tag, *_ in pondered[1]}) > 0
     assert max(line["train/ponder_time/encoder/max"] for line in pondered[0]) > 2
     for path in sorted(tmp_path.iterdir()):
