@@ -300,7 +300,11 @@ class Problem:
             return
         self._refuse_other_vocabulary()
         if self._loaded[0] != self.fingerprint:
-            raise UserError(f"{self.name}: the data in {self.data_dir} are not those of the run")
+            raise UserError(
+                f"{self.name}: the data in {self.data_dir} are not those of the run: their fingerprint is "
+                f"{self.fingerprint[:12]} and the run's {self._loaded[0][:12]}; give it its own data, or choose "
+                "another --output_dir"
+            )
 
     def _refuse_other_vocabulary(self):
         for key, vocabulary in self._loaded[1].items():

@@ -138,8 +138,11 @@ class SubjectVerbAgreement(Problem):
             return
         self._refuse_other_vocabulary()
         for name, digest in self._digests.items():
-            if name in self._splits and self._splits[name].fingerprint != digest:
-                raise UserError(f"{self.name}: the data in {self.data_dir} are not those of the run: {name} differs")
+            if name in self._splits and (found := self._splits[name].fingerprint) != digest:
+                raise UserError(
+                    f"{self.name}: the data in {self.data_dir} are not those of the run: the fingerprint of {name} is "
+                    f"{found[:12]} and the run's {digest[:12]}; give it its own data, or choose another --output_dir"
+                )
 
     def _state(self):
         return {**super()._state(), "data": self._data, "digests": self._digests}

@@ -77,14 +77,16 @@ def average(run, paths, to):
     from ut_keras.models.build import build_model
 
     weights = model_variables(build_model(run.hparams, run.problem.features))
-    readers = sorted(map(Reader, paths), key=lambda reader: int(reader.tensor("step")))
+    step = tf.Variable(0, dtype=tf.int64, trainable=False)
+    readers = list(map(Reader, paths))
     for reader in readers:
-        refuse_other_architecture(reader, {"model": weights})
+        refuse_other_architecture(reader, {"model": weights, "step": step})
+    readers.sort(key=lambda reader: int(reader.tensor("step")))
     _refuse_equal(readers)
     for name, variable in weights.items():
         variable.assign(_mean(readers, f"model/{name}"))
     steps = [int(reader.tensor("step")) for reader in readers]
-    step = tf.Variable(steps[-1], dtype=tf.int64, trainable=False)
+    step.assign(steps[-1])
 
     to = to.resolve()
     part = to.with_name(f".{to.name}.{secrets.token_hex(4)}.incomplete")

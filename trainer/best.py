@@ -1,9 +1,12 @@
 """Which evaluation of a run is the best, and where its weights are. Standard library only."""
 
+import json
 import math
+import sys
 
 from trainer import checkpoint_files
 from trainer.run_dir import read_json
+from ut_keras.errors import UserError
 
 
 def merit(values, selection):
@@ -24,6 +27,30 @@ def best_values(run):
     """Returns the best evaluation so far, best.json, where its weights are there too; else None."""
     path = run.path / "best.json"
     return read_json(path) if path.exists() and checkpoint_files.listed(run.path / "best") else None
+
+
+def mend_best(run, selection):
+    """Writes best.json from the records of the run where it is lost or damaged, and removes it where they lack it.
+
+    Without it the next evaluation would take the place of a better one.
+    """
+    path, kept = run.path / "best.json", checkpoint_files.listed(run.path / "best")
+    try:
+        if path.exists():
+            values = read_json(path)
+            merit(values, selection), int(values["step"])
+            return
+        damage = f"{path} is missing"
+    except (UserError, StopIteration, KeyError, TypeError, ValueError):
+        damage = f"{path} is damaged"
+    steps = {checkpoint_files.step_of(kept_path) for kept_path in kept}
+    records = [line for line in run.metrics() if line["step"] in steps and "dev/count" in line]
+    if records:
+        run.write("best.json", json.dumps({**records[-1], "selection": selection}, indent=2) + "\n")
+        print(f"warning: {damage}: written again from metrics.jsonl", file=sys.stderr, flush=True)
+    elif path.exists():
+        path.unlink()
+        print(f"warning: {damage}: the next evaluation counts as the best", file=sys.stderr, flush=True)
 
 
 def best_path(run):

@@ -18,7 +18,7 @@ import typing
 import tensorflow as tf
 
 from trainer import checkpoint_files
-from trainer.best import best_path, best_values, merit
+from trainer.best import best_path, best_values, mend_best, merit
 from trainer.named_tensors import DamagedError, Reader, model_variables, restore, trainable_names, write
 from trainer.run_dir import checkpoint_path, missing_checkpoint
 from ut_keras import optimizers
@@ -75,6 +75,7 @@ class Checkpoints:
             _warn(DamagedError(path, "it is missing or was not written to its end"))
         for directory in (self._run.path, self._last, self._best):
             checkpoint_files.remove_leftovers(directory)
+        mend_best(self._run, self._selection)
         paths = checkpoint_files.listed(self._last)[::-1]
         for path in paths:
             try:
@@ -139,6 +140,11 @@ class Checkpoints:
         self._tidy(self._best, [path for path in paths if checkpoint_files.step_of(path) != step])
         return True
 
+    def start_averages(self):
+        """Makes the moving averages, where there are any, the weights as they are: what they are before an update."""
+        for name, average in (self._averages or {}).items():
+            average.assign(self._weights[name])
+
     def _restore(self, reader):
         parts = {"model": self._weights, "optimizer": self._slots_in(reader), "step": self._step}
         averaged = any(name.startswith("averaged/") for name in reader.shapes)
@@ -153,8 +159,7 @@ class Checkpoints:
         if averaged and not self._averages:
             _say(f"{reader.path} holds moving averages of the weights: without --ema_decay they end here")
         if self._averages and not averaged:
-            for name, average in self._averages.items():
-                average.assign(self._weights[name])
+            self.start_averages()
             _say(f"{reader.path} holds no moving averages of the weights: those of --ema_decay start from its weights")
 
     def _slots_in(self, reader):

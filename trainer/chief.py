@@ -52,15 +52,17 @@ class Chief(contextlib.AbstractContextManager):
                     f"{self.run.path} goes on from its own step {restored.step}: --warm_start_from is for the start of "
                     "a run"
                 )
-        elif source:
-            warm_start(self._model, source, self._problem)
+        else:
+            if source:
+                warm_start(self._model, source, self._problem)
+            self._checkpoints.start_averages()  # Keras begins at 0, and the first updates may be skipped
         self.run.rewind_metrics(restored.step)
         return restored
 
     def record(self, step, values, vectors=None):
         """Writes what is known after a step to metrics.jsonl and TensorBoard."""
+        self._summaries.write(step, values, vectors)  # first: an evaluation without its line is made and shown again
         self.run.log_metrics(step, values)
-        self._summaries.write(step, values, vectors)
 
     def save(self, step, interval):
         """Saves a checkpoint, with what has been added up since the last line."""

@@ -19,6 +19,8 @@ def train(arguments):
     """Trains, and goes on where an earlier start of the same command stopped."""
     resolved = config.resolve(arguments)
     if arguments.schedule == "evaluate":
+        if resolved.cluster and not resolved.cluster.chief:
+            return 0  # the chief evaluates
         return _evaluate(RunDir.open(resolved.output_dir), None, arguments.data_dir, arguments.manual_dir)
     import_tensorflow()
     from trainer import loop

@@ -8,6 +8,7 @@ from trainer import checkpoint_files
 from trainer.cluster import from_environment
 from trainer.run_dir import RunDir, refuse_foreign
 from trainer.train_config import TrainConfig
+from trainer.writable import refuse_unwritable
 from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
 from ut_keras.hparams import parse_assignments
@@ -52,7 +53,7 @@ def resolve(arguments):
     for name, reason in idle_changes(hparams, changes):
         print(f"warning: {name} has no effect under {reason}", file=sys.stderr)
     flags = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every, "remat": arguments.remat}
-    hparams = hparams.override({name: value for name, value in flags.items() if value})
+    hparams = hparams.override({name: value for name, value in flags.items() if value is not None})
     refuse_misused_flags(arguments)
     config = TrainConfig(
         problem=arguments.problem,
@@ -77,6 +78,8 @@ def resolve(arguments):
         return config
     run = RunDir.open(config.output_dir)
     run.refuse_training()
+    if arguments.schedule != "evaluate":
+        refuse_unwritable(run.path, config.export_best)
     for key in ("problem", "problem_args", "seed", "mixed_precision"):
         if key not in run.settings:
             raise UserError(f"{run.path / 'run.json'} is damaged: it has no {key!r}")

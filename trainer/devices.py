@@ -36,6 +36,13 @@ class Devices:
     def replicas_here(self):
         return self.replicas // self.workers
 
+    @property
+    def names(self):
+        """Names of the devices of this process."""
+        if self.strategy is tf.distribute.get_strategy():  # which has no list of them
+            return [(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))[0].name]
+        return list(self.strategy.extended.worker_devices)
+
     def describe(self):
         """Returns one line that names the devices: "2 x GPU", "2 workers x 1 x CPU"."""
         here = f"{self.replicas_here} x {_kind(self.strategy)}"

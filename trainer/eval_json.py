@@ -4,9 +4,11 @@ import functools
 import importlib.metadata
 import json
 import pathlib
+import sys
 
 from problems import textio
 from trainer.run_dir import read_json
+from ut_keras.errors import UserError
 
 _PACKAGES = ("tensorflow", "keras", "sacrebleu")
 
@@ -14,7 +16,11 @@ _PACKAGES = ("tensorflow", "keras", "sacrebleu")
 def merge_eval(run_dir, scores):
     """Replaces the scores of these splits in eval.json of a run directory; other splits stay. Returns its path."""
     path = pathlib.Path(run_dir) / "eval.json"
-    before = read_json(path) if path.exists() else {}
+    try:
+        before = read_json(path) if path.exists() else {}
+    except UserError as error:  # of a run that took days the scores are not to fail at this
+        print(f"warning: {error}; it is written anew", file=sys.stderr, flush=True)
+        before = {}
     new = {key.split("/")[0] for key in scores}
     kept = {key: value for key, value in before.items() if key.split("/")[0] not in new}
     textio.write_text(path, json.dumps({**kept, **scores}, indent=2, sort_keys=True) + "\n")

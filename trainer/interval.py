@@ -29,6 +29,9 @@ class Interval:
     makes, and whether or not the interval was cut by a restart (`state`, `from_state`). A step that was skipped
     counts in no mean of gradient norms, and in no mean at all where its loss is not finite.
 
+    Args:
+        before: the `Interval` before this one, where there is one: what its last steps skipped counts in `in_a_row`.
+
     Example:
 
     >>> interval = Interval()
@@ -38,10 +41,11 @@ class Interval:
     0.5
     """
 
-    def __init__(self):
+    def __init__(self, before=None):
         self._waiting = []
         self._steps = 0
         self._skipped = 0
+        self._in_a_row = before.in_a_row if before else 0
         self._sums = {}
         self._largest = {}
         self._last = {}
@@ -55,6 +59,7 @@ class Interval:
         interval = cls()
         if state:
             interval._steps, interval._skipped = state["steps"], state["skipped"]
+            interval._in_a_row = state.get("in_a_row", 0)
             interval._sums = {name: np.asarray(value, np.float64) for name, value in state["sums"].items()}
             interval._largest, interval._last = dict(state["largest"]), dict(state["last"])
         return interval
@@ -65,6 +70,7 @@ class Interval:
         return {
             "steps": self._steps,
             "skipped": self._skipped,
+            "in_a_row": self._in_a_row,
             "sums": {name: value.tolist() for name, value in self._sums.items()},
             "largest": dict(self._largest),
             "last": dict(self._last),
@@ -75,7 +81,7 @@ class Interval:
 
         Args:
             first_step: the first of the steps, counted from 1.
-            measured: what `step.make_train_step` returns, {name: [n] or [n, ...]}.
+            measured: what `TrainStep.run` returns, {name: [n] or [n, ...]}.
         """
         self._waiting.append((first_step, measured))
 
@@ -89,6 +95,12 @@ class Interval:
         """The number of updates that were not applied; waits for the steps."""
         self._fold()
         return self._skipped
+
+    @property
+    def in_a_row(self):
+        """How many updates were not applied since the last one that was, also of intervals before."""
+        self._fold()
+        return self._in_a_row
 
     def restart_clock(self):
         """Leaves the steps so far out of the rates."""
@@ -115,10 +127,21 @@ class Interval:
 
         Means are over tokens, sequences and positions, of loss and gradient norm over steps. Perplexity is e to the
         cross-entropy, which is smoothed where `label_smoothing` is. All but the two rates, which are those of this
-        process, is a function of the steps alone.
+        process, is a function of the steps alone. What no step counts in is left out: there is no mean of nothing.
         """
         self._fold()
         total = {name: float(value) for name, value in self._sums.items() if value.ndim == 0}
+        result = self._means(total) if total["counted"] else {}
+        if total["applied"]:
+            result["train/gradient_norm"] = _mean(total, "gradient_norm", "applied")
+        result.update({f"train/{name}": value for name, value in self._last.items()})
+        if self._skipped:
+            result["train/skipped"] = self._skipped
+        result["train/examples_per_second"] = self._done["examples"] / self.seconds
+        result["train/tokens_per_second"] = self._done["tokens"] / self.seconds
+        return result
+
+    def _means(self, total):
         cross_entropy = total["cross_entropy"] / max(total["tokens"], 1.0)
         result = {
             "train/loss": _mean(total, "loss", "counted"),
@@ -131,12 +154,6 @@ class Interval:
         for side in self._sides():
             result[f"train/ponder_time/{side}/mean"] = _mean(total, f"ponder_time/{side}", f"positions/{side}")
             result[f"train/ponder_time/{side}/max"] = self._largest.get(f"ponder_max/{side}", 0.0)
-        result["train/gradient_norm"] = _mean(total, "gradient_norm", "applied")
-        result.update({f"train/{name}": value for name, value in self._last.items()})
-        if self._skipped:
-            result["train/skipped"] = self._skipped
-        result["train/examples_per_second"] = self._done["examples"] / self.seconds
-        result["train/tokens_per_second"] = self._done["tokens"] / self.seconds
         return result
 
     def vectors(self):
@@ -147,7 +164,7 @@ class Interval:
         """
         self._fold()
         result = {}
-        for side in self._sides():
+        for side in self._sides() if self._sums["counted"] else ():
             positions = max(float(self._sums[f"positions/{side}"]), 1.0)
             result[f"ponder_time/{side}"] = self._sums[f"ponder_histogram/{side}"].copy()
             result[f"halting_probability/{side}"] = self._sums[f"halting_probability/{side}"] / positions
@@ -172,6 +189,7 @@ class Interval:
         counted = applied | np.isfinite(loss)
         self._steps += len(loss)
         self._skipped += int(np.sum(~applied))
+        self._in_a_row = int(np.argmax(applied[::-1])) if applied.any() else self._in_a_row + len(applied)
         for name in self._done:
             self._done[name] += float(table[name].sum())
         table |= {"counted": np.ones_like(loss), "applied": np.ones_like(loss)}

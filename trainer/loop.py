@@ -1,17 +1,18 @@
 """Training, from top to bottom."""
 
 import contextlib
+import signal
 
 import tensorflow as tf
 
 from problems.pipeline import training_batches
 from trainer import agreement, devices, progress, start
 from trainer.chief import Chief
-from trainer.finiteness import refuse_bad_steps
+from trainer.finiteness import refuse_bad_steps, refuse_bad_weights
 from trainer.interval import Interval
 from trainer.pace import Pace
 from trainer.peers import Watch
-from trainer.profiling import Profile
+from trainer.profiling import Profile, missed
 from trainer.step import TrainStep
 from trainer.stopping import StopSignal
 from ut_keras import schedules
@@ -93,9 +94,13 @@ class Training:
         """Brings model, optimizer and step to where the run is; to the other workers too."""
         if self._chief:
             self._step, host = self._chief.restore()
-            self._interval = Interval.from_state(host.get("interval", {}))
+            interval = host.get("interval", {})
+        else:
+            interval = None
+        # All workers count alike: what a step has measured is the same for all, and so is what follows from it.
+        self._step, interval = agreement.from_chief(self._devices, [self._step, interval])
+        self._interval = Interval.from_state(interval)
         if self._devices.workers > 1:
-            self._step = agreement.from_chief(self._devices, self._step)
             agreement.broadcast(self._devices, [*self._model.variables, *self._optimizer.variables])
 
     def _finished(self):
@@ -116,7 +121,9 @@ class Training:
         pace = Pace(self._step, self._hparams.train_steps)
         self._log.doing("compiling the training step")
         window = self._config.profile
-        profile = Profile(self._chief.run.path / "tb", window) if self._chief and window else None
+        if window and (reason := missed(window, self._step, self._hparams.train_steps)):
+            self._log.say(f"warning: --profile={window[0]},{window[1]}: {reason}, nothing is profiled")
+        profile = Profile(self._chief.run.path / "tb", window, self._devices.names) if self._chief and window else None
         with StopSignal(self._devices, self._save) as stop, profile or contextlib.nullcontext():
             while self._step < self._hparams.train_steps:
                 count = self._steps_to_take()
@@ -131,14 +138,17 @@ class Training:
                 if first:
                     self._interval.restart_clock()  # what compiling took is no rate
                 if stop.check(self._step):
-                    name = stop.received.name
-                    self._log.say(
-                        f"stopped by {name} and saved at step {self._step}; the same command goes on from there"
-                    )
-                    return 128 + stop.received
+                    return self._stopped(stop.received)
                 if self._evaluates() and self._evaluate():
                     break
-        return None
+            # A signal may have come while the last evaluation was made; the report can wait.
+            received = max(int(number) for number in agreement.gather(self._devices, str(int(stop.received or 0))))
+            return self._stopped(signal.Signals(received)) if received else None
+
+    def _stopped(self, received):
+        """Says what has ended training, and returns the exit code."""
+        self._log.say(f"stopped by {received.name} and saved at step {self._step}; the same command goes on from there")
+        return 128 + received
 
     def _start(self):
         """Returns the iterator of the batches that are left, everything else made ready."""
@@ -159,6 +169,7 @@ class Training:
             config.seed,
             config.jit_compile,
             config.gradient_accumulation,
+            several=config.steps_per_execution > 1,
         )
         return iter(batches)
 
@@ -189,12 +200,14 @@ class Training:
         pace.said()
         if self._records():
             if self._chief:
-                self._chief.record(self._step, values, self._interval.vectors())
-            self._interval = Interval()
+                counted = "train/loss" in values  # no step was skipped, or not all of them
+                self._chief.record(self._step, values, self._interval.vectors() if counted else None)
+            self._interval = Interval(self._interval)
 
     def _save(self, step):
         """Saves a checkpoint of the step that training has reached; for all workers to call, written by the chief."""
         self._refuse_bad_steps()
+        refuse_bad_weights(self._model.trainable_variables, step)
         if self._chief:
             self._chief.save(step, self._interval)
 

@@ -1,7 +1,11 @@
 """What a checkpoint of ours holds, by name, and how it goes into variables and files: all of it or nothing."""
 
 import contextlib
+import pathlib
 import re
+import shutil
+import tempfile
+import weakref
 
 import tensorflow as tf
 
@@ -28,6 +32,7 @@ class Reader:
 
     Attributes:
         shapes: {name: list of int}: "model/007/body/self_attention/q", "step".
+        readable: the checkpoint's path as TensorFlow can read it, while there is this object.
 
     Raises:
         DamagedError: here, and at each tensor.
@@ -35,8 +40,11 @@ class Reader:
 
     def __init__(self, path):
         self.path = path
+        self.readable = str(path)
+        if re.search(r"[\[\\]", self.readable):
+            self.readable = self._linked()
         with _reading(path):
-            self._reader = tf.train.load_checkpoint(str(path))
+            self._reader = tf.train.load_checkpoint(self.readable)
             shapes = self._reader.get_variable_to_shape_map()
         saved = [name for name in shapes if name.endswith(_SUFFIX)]
         self._saved = {name.removesuffix(_SUFFIX).replace(".S", "/"): name for name in saved}
@@ -46,6 +54,15 @@ class Reader:
         """Returns a tensor as a numpy array."""
         with _reading(self.path):
             return self._reader.get_tensor(self._saved[name])
+
+    def _linked(self):
+        """Returns the path through a link: a directory "lr[1]" TensorFlow writes to, but reads as a pattern."""
+        path = pathlib.Path(self.path).absolute()
+        directory = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        link = pathlib.Path(directory) / "checkpoints"
+        link.symlink_to(path.parent)
+        return str(link / path.name)
 
     def check(self, parts):
         """Reads all that `restore` would read for some parts, so that what is damaged of it is raised."""
@@ -104,7 +121,7 @@ def restore(reader, parts):
     """Restores every variable of `parts`, or none; errors as of `refuse_other_architecture`, and DamagedError."""
     refuse_other_architecture(reader, parts)
     with _reading(reader.path):
-        tf.train.Checkpoint(**parts).restore(str(reader.path)).expect_partial()
+        tf.train.Checkpoint(**parts).restore(reader.readable).expect_partial()
 
 
 def write(path, parts):

@@ -18,13 +18,15 @@ class Profile:
     Args:
         directory: where the events go, `<run directory>/tb`.
         window: (START, COUNT), counted from 1; both 1 or more.
+        devices: names of this process's devices, whose work is waited for at both ends.
 
     Raises:
         UserError: by `update` and `close`: the profile cannot be written, or another is being made.
     """
 
-    def __init__(self, directory, window):
+    def __init__(self, directory, window, devices=("CPU:0",)):
         self._directory = str(directory)
+        self._devices = devices
         first, count = window
         self._first, self._last = first, first + count - 1
         self._step = None  # the Trace of the call that is being made, while profiling
@@ -57,16 +59,21 @@ class Profile:
         """Writes the profile if one is being made."""
         if self._step is not None:
             # What was started is to be finished in the profile: devices may still be at work.
-            tf.test.experimental.sync_devices()
+            self._wait()
             self._step.__exit__(None, None, None)
             self._step = None
             with self._errors():
                 tf.profiler.experimental.stop()
 
     def _start(self):
-        tf.test.experimental.sync_devices()
+        self._wait()
         with self._errors():
             tf.profiler.experimental.start(self._directory)
+
+    def _wait(self):
+        for device in self._devices:  # tf.test.experimental.sync_devices takes other workers' devices for its own
+            with tf.device(device):
+                tf.raw_ops.SyncDevice()
 
     @contextlib.contextmanager
     def _errors(self):
@@ -75,3 +82,11 @@ class Profile:
         except tf.errors.OpError as error:
             reason = error.message.splitlines()[0]
             raise UserError(f"--profile: the profile in {self._directory} cannot be written: {reason}") from None
+
+
+def missed(window, step, total):
+    """Returns why no update of a window will be made by a run that is at `step` of `total`; None where one will."""
+    first, count = window
+    if first > total:
+        return f"the run ends at step {total}"
+    return f"the run is at step {step} already" if step >= first + count - 1 else None

@@ -82,11 +82,10 @@ class Progress:
 
 def line(step, total, metrics, seconds_left=None):
     """Returns the progress line of `Interval.metrics`."""
-    parts = [
-        f"step {step}/{total}",
-        f"loss {metrics['train/loss']:.4f}",
-        f"accuracy {metrics['train/accuracy']:.4f}",
-    ]
+    parts = [f"step {step}/{total}"]
+    for name in ("loss", "accuracy"):
+        if f"train/{name}" in metrics:  # not where every step was skipped
+            parts.append(f"{name} {metrics[f'train/{name}']:.4f}")
     for name, value in metrics.items():
         if name.startswith("train/ponder_time/") and name.endswith("/mean"):
             side = name.split("/")[2]

@@ -78,7 +78,7 @@ class RunDir:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"--output_dir={path} cannot be made: {error.strerror}") from None
+            raise UserError(f"the run directory {path} cannot be made: {error.strerror}") from None
         try:
             problem.save(path)
             run.write("hparams.json", hparams.to_json())
@@ -175,9 +175,9 @@ class RunDir:
             raise UserError(f"cannot write {path}: {error.strerror} ({space_left(self.path)})") from None
 
     def metrics(self):
-        """Returns the lines of metrics.jsonl as dicts; a line that was cut off is left out."""
+        """Returns the lines of metrics.jsonl as dicts; what is no such line, one that was cut off, is left out."""
         path = self.path / "metrics.jsonl"
-        lines = textio.read_lines(path) if path.exists() else []
+        lines = textio.read_any_lines(path) if path.exists() else []
         return [line for line in map(_parse_line, lines) if line]
 
     def rewind_metrics(self, step):
@@ -230,9 +230,10 @@ def _visible(path):
 
 def _parse_line(line):
     try:
-        return json.loads(line)
+        value = json.loads(line.text)
     except ValueError:
         return None
+    return value if isinstance(value, dict) and isinstance(value.get("step"), int) else None
 
 
 def read_json(path):
@@ -241,6 +242,8 @@ def read_json(path):
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path.parent} is not a run directory: it has no {path.name}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}") from None
     if not isinstance(value, dict):

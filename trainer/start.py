@@ -1,6 +1,8 @@
 """What is there before the first training step: data, model, optimizer, run directory, and their description."""
 
+import contextlib
 import dataclasses
+import io
 import sys
 
 import keras
@@ -37,7 +39,8 @@ def prepare(config, devices, log):
     for turn in (True, False):
         if devices.chief == turn:
             log.doing("preparing the data")
-            problem = _prepare(config, devices)
+            with contextlib.nullcontext() if devices.chief else contextlib.redirect_stderr(io.StringIO()):
+                problem = _prepare(config, devices)
         if devices.workers > 1:
             agreement.barrier(devices)
     return problem
@@ -81,7 +84,10 @@ def open_run(config, problem, model, log):
         return run
     run = RunDir.open(config.output_dir)
     run.lock()
-    for name, (old, new) in run.hparams.differences(config.hparams).items():
+    changes = run.hparams.differences(config.hparams)
+    if run.settings.get("ema_decay", 0.0) != config.ema_decay:
+        changes["ema_decay"] = (run.settings.get("ema_decay", 0.0), config.ema_decay)
+    for name, (old, new) in changes.items():
         log.say(f"{name} was {old} and is {new} from here on")
     run.update(settings, config.hparams)
     return run

@@ -43,6 +43,7 @@ class TrainStep:
         seed: seed of the run. Dropout is a function of (seed, step), so that a resumed run repeats nothing.
         jit_compile: compile forward and backward pass with XLA, once per batch shape.
         accumulation: the rows of a replica are taken in this many parts, one after the other, before the one update.
+        several: calls of `run` make several updates; then one trace serves them all, those of one update too.
 
     Call arguments:
         batch: {"inputs": [B, L] or [B, S, W] int32, "targets": [B, M] int32}, the *global* batch: every replica of
@@ -68,6 +69,7 @@ class TrainStep:
         seed=0,
         jit_compile=False,
         accumulation=1,
+        several=False,
     ):
         self._model = model
         self._optimizer = optimizer
@@ -82,7 +84,7 @@ class TrainStep:
         signature = None if batch_spec is None else [batch_spec, tf.TensorSpec([], tf.int64)]
         self.compiled = tf.function(self._step, input_signature=signature)
         self._one = tf.function(self._alone, input_signature=signature)
-        self._several = tf.function(self._steps)
+        self._several = tf.function(self._steps) if several else None
 
     def __call__(self, batch, step):
         return self.compiled(batch, tf.constant(step, tf.int64))
@@ -93,15 +95,15 @@ class TrainStep:
         Args:
             batches: an iterator of the batches; `count` of them are taken.
             step: the number of updates before.
-            count: int.
+            count: int; above 1 where `several`.
 
         Returns:
             The dict of a call, each tensor with a leading dimension [count].
         """
         step = tf.constant(step, tf.int64)
-        if count == 1:  # no trace of a loop for those who never want one
-            return self._one(next(batches), step)
-        return self._several(batches, step, tf.constant(count))
+        if self._several:
+            return self._several(batches, step, tf.constant(count))
+        return self._one(next(batches), step)
 
     def replica_step(self, batch, step):
         """One update as one replica makes it, in its context: all that a device runs. XLA can compile it whole."""
@@ -172,7 +174,8 @@ class TrainStep:
             gradients = [gradient + tf.cast(poison, gradient.dtype) for gradient in gradients]
         if limit:
             gradients, _ = tf.clip_by_global_norm(gradients, limit * scale, use_norm=norm)
-        # Keras adds the gradients up over replicas, which has been done.
+        # Keras adds the gradients up over replicas, which has been done: once more than needed, but clipping and the
+        # norm want the sum, and Keras has no switch for it.
         shares = [gradient / self._replicas for gradient in gradients] if self._replicas > 1 else gradients
         applied = tf.cast(optimizer.check_finite(shares), tf.float32) if guarded else tf.constant(1.0)
         optimizer.apply(shares, self._model.trainable_variables)

@@ -19,7 +19,7 @@ class StopSignal(contextlib.AbstractContextManager):
 
     Args:
         devices: `trainer.devices.Devices`; None is this process alone.
-        save: function of `step` that saves; called by the chief only, while the others wait.
+        save: function of `step` that saves; called by all workers at the same step. The chief writes.
 
     Attributes:
         received: signal.Signals, of this worker or of the one that was told to stop, or None.
@@ -61,16 +61,15 @@ class StopSignal(contextlib.AbstractContextManager):
 
     def _save_together(self, step):
         """Is called by TensorFlow on all workers after the same number of checks."""
-        if self._devices.chief:
-            self._save(step)
+        self._save(step)
         received = [int(text) for text in agreement.gather(self._devices, str(int(self.received or 0)))]
         self.received = signal.Signals(next(number for number in received if number))
         self._stopped = True
 
     def _receive(self, number, frame):
-        if self.received:
+        if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.received = signal.Signals(number)
+        self.received = self.received or signal.Signals(number)  # a second SIGTERM asks for what is being done
 
 
 class _Handler(tf.distribute.experimental.PreemptionCheckpointHandler):

@@ -128,7 +128,8 @@ def _numbers(parser):
         help="Keras dtype policy; mixed_float16 scales the loss (default: none)",
     )
     add_switch(parser, "--jit_compile", "compile forward and backward pass with XLA (once per batch shape)")
-    add_switch(parser, "--remat", "compute each recurrent step again in the backward pass: less memory, more time")
+    remat = "compute each recurrent step again in the backward pass: less memory, more time (default: the set's)"
+    add_switch(parser, "--remat", remat, default=None)
     add_switch(parser, "--deterministic", "only operations that give the same bits in each run, also where slower")
 
 

@@ -173,6 +173,8 @@ class HParams:
             raise UsageError("position_start_index=random needs position_start_range > 0")
         if self.self_attention_type == "dot_product_relative" and self.max_relative_position < 1:
             raise UsageError("self_attention_type=dot_product_relative needs max_relative_position > 0")
+        if self.optimizer == "momentum" and not self.optimizer_momentum_momentum:
+            raise UsageError("optimizer=momentum needs optimizer_momentum_momentum > 0; without it is optimizer=sgd")
 
     def override(self, changes, source="--hparams"):
         """Returns a copy with `changes` applied.

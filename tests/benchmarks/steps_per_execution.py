@@ -64,7 +64,7 @@ class _Run:
         keras.utils.set_random_seed(0)
         model = build_model(hparams, Features("sequence", SYMBOLS + 2, SYMBOLS + 2))
         batches = training_batches(split, BatchPlan(split.lengths, 4, fixed=True))
-        self._step = TrainStep(model, make_optimizer(hparams, model), hparams, batches.element_spec)
+        self._step = TrainStep(model, make_optimizer(hparams, model), hparams, batches.element_spec, several=count > 1)
         self._batches, self._count, self._done = iter(batches), count, 0
         self.losses = []
 

@@ -174,6 +174,12 @@ def test_another_architecture_is_refused(three, tmp_path):
         averaged(three, tmp_path, names=["last", str(tmp_path / "ckpt-1")])
 
 
+def test_a_checkpoint_of_another_program_is_refused(three, tmp_path):
+    path = tf.train.Checkpoint(weight=tf.Variable([1.0])).write(str(tmp_path / "ckpt-1"))
+    with pytest.raises(UserError, match="is of another architecture"):
+        average.average(three, [path, *average.sources(three)], tmp_path / "average")
+
+
 def test_weights_that_are_not_finite_are_refused(three, tmp_path):
     model, _, saved = build(three, keep=3)
     fill(model.trainable_variables, float("nan"))

@@ -150,3 +150,31 @@ def test_a_damaged_best_is_named_and_not_replaced_by_another(run):
     next((run.path / "best").glob("*.data*")).write_bytes(b"")
     with pytest.raises(UserError, match=r"best/ckpt-3 is damaged: "):
         best_of(run)
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", '{"step": 5', "{}", '{"step": 5}', '{"step": null, "dev/accuracy": 0.5}']
+)
+def test_a_lost_or_damaged_record_of_the_best_is_written_again(run, capsys, content):
+    _, _, saved = build(run)
+    values = {"dev/count": 9, "dev/accuracy": 0.8, "dev/log_perplexity": 0.5}
+    assert saved.save_best(5, values)
+    run.log_metrics(5, values)
+    before = json.loads((run.path / "best.json").read_text())
+    (run.path / "best.json").unlink()
+    if content is not None:
+        (run.path / "best.json").write_text(content)
+    _, _, saved = build(run)
+    saved.restore_last()
+    assert json.loads((run.path / "best.json").read_text()) == before
+    assert "best.json is" in capsys.readouterr().err
+    assert not saved.save_best(6, {**values, "dev/accuracy": 0.7})
+
+
+def test_a_damaged_record_of_the_best_that_no_line_replaces_is_removed(run, capsys):
+    _, _, saved = build(run)
+    assert saved.save_best(5, {"dev/count": 9, "dev/accuracy": 0.8, "dev/log_perplexity": 0.5})
+    (run.path / "best.json").write_text("{")
+    saved.restore_last()
+    assert "the next evaluation counts as the best" in capsys.readouterr().err
+    assert saved.save_best(6, {"dev/count": 9, "dev/accuracy": 0.1, "dev/log_perplexity": 0.5})

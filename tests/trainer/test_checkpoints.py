@@ -30,6 +30,17 @@ def test_model_optimizer_and_step_come_back(run):
         assert np.all(variable.numpy() == index + 1), variable.path
 
 
+@pytest.mark.parametrize("name", ["lr=[0.1]", "a[!b]c", "back\\slash", "all*", "blank and?"])
+def test_a_directory_may_be_called_what_tensorflow_reads_as_a_pattern(tiny_dir, tmp_path, name):
+    run = make_run(tmp_path / name)
+    model, _, saved = build(run)
+    fill(model.trainable_variables, 3.0)
+    saved.save(7)
+    fresh, _, checkpoints_there = build(run)
+    assert checkpoints_there.restore_last() == (7, {})
+    assert all_are(fresh.trainable_variables, 3.0)
+
+
 def test_every_weight_of_the_model_is_in_the_file(run):
     model, _, saved = build(run)
     saved.save(1)

@@ -1,19 +1,20 @@
 """A run does not go on from numbers that are not finite."""
 
+import keras
 import numpy as np
 import pytest
 
-from trainer.finiteness import ALL_SKIPPED, refuse_bad_steps
+from trainer.finiteness import ALL_SKIPPED, refuse_bad_steps, refuse_bad_weights
 from trainer.interval import Interval
 from ut_keras.errors import UserError
 
 
-def interval(loss, norm, applied):
-    """Returns the Interval of steps 11, 12, ..."""
+def interval(loss, norm, applied, before=None):
+    """Returns the Interval of steps 11, 12, ..., behind another one."""
     count = len(loss)
     measured = {"loss": loss, "gradient_norm": norm, "applied": applied, "cross_entropy": np.ones(count)}
     measured |= {name: np.ones(count) for name in ("right", "tokens", "examples", "learning_rate")}
-    result = Interval()
+    result = Interval(before)
     result.add(11, measured)
     return result
 
@@ -38,3 +39,19 @@ def test_steps_that_were_left_out_are_no_fault_until_there_is_nothing_else():
     with pytest.raises(UserError, match=f"no update of the last {ALL_SKIPPED} had a finite gradient"):
         refuse_bad_steps(interval(*lost), 10 + ALL_SKIPPED, skips=True)
     refuse_bad_steps(interval(*[values[1:] for values in lost]), 9 + ALL_SKIPPED, skips=True)
+
+
+def test_lines_do_not_divide_the_steps_that_were_left_out_in_a_row():
+    lines = None
+    for _ in range(ALL_SKIPPED // 10):
+        refuse_bad_steps(lines or Interval(), 10, skips=True)
+        lines = interval([np.nan] * 10, [np.nan] * 10, [0] * 10, lines)
+    with pytest.raises(UserError, match=f"no update of the last {ALL_SKIPPED} "):
+        refuse_bad_steps(lines, 10, skips=True)
+
+
+def test_weights_that_no_step_has_measured_are_not_saved_where_they_are_not_finite():
+    good, bad = keras.Variable([1.0, 2.0], name="good"), keras.Variable([1.0, np.nan], name="bad")
+    refuse_bad_weights([good], 4)
+    with pytest.raises(UserError, match="not finite after step 4 .*bad"):
+        refuse_bad_weights([good, bad], 4)

@@ -193,10 +193,22 @@ def test_skipped_steps_are_counted_and_do_not_spoil_the_means():
     assert len(interval) == 3
 
 
-def test_an_interval_in_which_every_step_was_skipped_has_finite_metrics():
+def test_an_interval_in_which_every_step_was_skipped_has_no_means():
     interval = Interval()
     interval.add(1, measured(loss=[NAN], cross_entropy=[NAN], gradient_norm=[NAN], applied=[0.0]))
-    assert all(np.isfinite(value) for value in interval.metrics().values())
+    assert without_rates(interval.metrics()).keys() == {"train/learning_rate", "train/skipped"}
+
+
+def test_steps_skipped_in_a_row_are_counted_over_lines_and_restarts():
+    first = Interval()
+    first.add(1, measured(3, applied=[0.0, 1.0, 0.0]))
+    second = Interval(first)
+    second.add(4, measured(2, applied=[0.0, 0.0]))
+    third = Interval.from_state(json.loads(json.dumps(Interval(second).state())))
+    third.add(6, measured(applied=[0.0]))
+    assert [one.in_a_row for one in (first, second, third)] == [1, 3, 4]
+    third.add(7, measured(applied=[1.0]))
+    assert third.in_a_row == 0
 
 
 @pytest.mark.parametrize("bad", [NAN, INF])

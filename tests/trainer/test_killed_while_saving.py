@@ -18,7 +18,13 @@ ROUNDS = 10  # for each of two runs
 @pytest.mark.parametrize("evaluates", [False, True])
 def test_every_kill_is_gone_on_from_and_costs_one_save_at_most(evaluates, tiny_dir, tmp_path, rng):
     path = tmp_path / "killed"
-    common = ["--problem=tiny_class", f"--usr_dir={tiny_dir}", "--eval_every=1", "--log_every=1", "--hparams=batch_size=7"]
+    common = [
+        "--problem=tiny_class",
+        f"--usr_dir={tiny_dir}",
+        "--eval_every=1",
+        "--log_every=1",
+        "--hparams=batch_size=7",
+    ]
     common += [] if evaluates else ["--schedule=train"]
     reached, lost = 0, []
     for wait in rng.uniform(0.0, 1.0, ROUNDS):

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import trainer
 from trainer import loop
+from trainer.chief import Chief
 from trainer.run_dir import RunDir
 
 
@@ -81,6 +82,31 @@ def test_twice_six_steps_are_twelve(train, tmp_path, capsys):
     assert "train_steps was 6 and is 12 from here on" in capsys.readouterr().err
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     assert distance(saved(tmp_path / "parts"), saved(tmp_path / "whole")) == 0.0
+
+
+@pytest.mark.slow  # compiles training
+def test_a_signal_during_the_last_evaluation_ends_the_run_before_its_report(train, capsys, monkeypatch):
+    evaluate = Chief.evaluate
+    monkeypatch.setattr(
+        Chief, "evaluate", lambda chief, step: (evaluate(chief, step), os.kill(os.getpid(), signal.SIGTERM))
+    )
+    assert train("run", "--train_steps=2") == 143
+    out, err = capsys.readouterr()
+    assert "stopped by SIGTERM and saved at step 2" in err
+    assert out == ""
+    assert train("run", "--train_steps=2") == 0
+    assert "test/accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.slow  # compiles training
+def test_averages_of_a_run_without_an_update_are_its_weights(train, tmp_path, monkeypatch):
+    """A regression test: Keras begins its averages at 0."""
+    monkeypatch.setattr(loop.TrainStep, "_act_weight", lambda step, _: tf.constant(1e30))  # overflows in float16
+    assert train("run", "--train_steps=1", "--mixed_precision=mixed_float16", "--ema_decay=0.9") == 0
+    tensors = saved(tmp_path / "run")
+    names = [name for name in tensors if name.startswith("model/")]
+    assert [line["train/skipped"] for line in RunDir.open(tmp_path / "run").metrics() if "train/skipped" in line] == [1]
+    assert all(np.array_equal(tensors[name], tensors[name.replace("model/", "averaged/", 1)]) for name in names)
 
 
 @pytest.mark.slow  # compiles training

@@ -53,6 +53,14 @@ def test_turned_on_in_mid_run_they_start_from_the_weights_and_it_is_said(run, ca
     )
 
 
+def test_before_the_first_update_they_are_the_weights(run):
+    model, optimizer, fresh = build(run, ema_decay=0.5)
+    fill(model.trainable_variables, 1.0)
+    fresh.start_averages()
+    assert all_are(optimizers.averages(optimizer), 1.0)
+    build(run)[2].start_averages()  # there are none
+
+
 def test_turned_off_they_end_and_it_is_said(run, averaged, capsys):
     model, optimizer, fresh = build(run)
     assert fresh.restore_last().step == 3

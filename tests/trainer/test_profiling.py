@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from trainer.profiling import Profile
+from trainer.profiling import Profile, missed
 from trainer.summaries import Summaries
 from ut_keras.errors import UserError
 
@@ -52,6 +52,19 @@ def test_calls_of_several_updates_are_profiled_as_such(profiled):
 
 def test_the_end_of_training_ends_the_profile(profiled):
     assert profiled((3, 100), range(3)) == ["start", 3, -3, "stop"]
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [(0, None), (11, None), (12, "the run is at step 12 already"), (20, "the run is at step 20 already")],
+)
+def test_a_window_that_is_over_is_missed(step, reason):
+    assert missed((11, 2), step, 20) == reason
+
+
+def test_a_window_behind_the_end_is_missed():
+    assert missed((21, 2), 0, 20) == "the run ends at step 20"
+    assert missed((20, 2), 0, 20) is None
 
 
 def test_an_error_of_training_is_not_hidden_by_the_profile(profiled):

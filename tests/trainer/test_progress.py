@@ -25,6 +25,10 @@ def test_the_line_says_how_many_updates_were_skipped():
     assert progress.line(5, 20, {**METRICS, "train/skipped": 2}) == "step 5/20  loss 1.0000  accuracy 0.5000  2 skipped"
 
 
+def test_steps_that_were_all_skipped_have_no_loss():
+    assert progress.line(5, 20, {"train/skipped": 2, "train/learning_rate": 1.0}) == "step 5/20  2 skipped"
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (75, "1:15"), (3600, "1:00:00"), (90061, "25:01:01")]
 )

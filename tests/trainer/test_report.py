@@ -78,6 +78,13 @@ def test_scores_of_another_split_stay_in_eval_json(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["eval.json"]
 
 
+def test_a_damaged_eval_json_does_not_cost_the_new_scores(tmp_path, capsys):
+    (tmp_path / "eval.json").write_text('{"dev/acc')
+    merge_eval(tmp_path, {"test/accuracy": 0.9})
+    assert json.loads((tmp_path / "eval.json").read_text()) == {"test/accuracy": 0.9}
+    assert "eval.json is damaged" in capsys.readouterr().err
+
+
 def test_prompt_is_half_of_a_text_or_all_but_the_word_that_counts():
     def lists(ids, scored):
         parts = parted(np.array(ids), scored)

@@ -106,6 +106,16 @@ def test_metrics_are_rewound_to_the_step_that_was_restored(problem, tmp_path):
     assert [json.loads(line) for line in lines] == [{"step": 5, "train/loss": 0.5}, {"step": 10, "train/loss": 1.0}]
 
 
+@pytest.mark.parametrize("line", [b"7", b"null", b'{"train/loss": 1.0}', b'{"step": "8"}', b"\xff\xfe", b"\0\0\0\0"])
+def test_a_damaged_line_of_metrics_is_left_out(problem, tmp_path, line):
+    run = RunDir.create(tmp_path / "run", HPARAMS, problem, SETTINGS)
+    run.log_metrics(5, {"train/loss": 0.5})
+    with open(run.path / "metrics.jsonl", "ab") as file:
+        file.write(line + b"\n")
+    run.log_metrics(6, {"train/loss": 0.25})
+    assert run.metrics() == [{"step": 5, "train/loss": 0.5}, {"step": 6, "train/loss": 0.25}]
+
+
 def test_a_run_is_trained_by_one_process_at_a_time(problem, tmp_path):
     run = RunDir.create(tmp_path / "run", HPARAMS, problem, SETTINGS)
     run.lock()

@@ -134,7 +134,7 @@ def test_several_updates_in_one_call_are_those_of_several_calls():
     model, train_step = make(hparams, seed=3)
     single = [train_step(batch, step) for step, batch in enumerate(batches)]
     weights = [weight.numpy() for weight in model.trainable_variables]
-    model, train_step = make(hparams, seed=3)
+    model, train_step = make(hparams, seed=3, several=True)
     source = iter(tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=SPEC))
     several = [train_step.run(source, 0, 3), train_step.run(source, 3, 1), train_step.run(source, 4, 1)]
     for name, value in several[0].items():
@@ -142,6 +142,7 @@ def test_several_updates_in_one_call_are_those_of_several_calls():
         np.testing.assert_array_equal(joined, np.stack([measured[name] for measured in single]), err_msg=name)
         assert value.dtype == tf.float32
     assert distance(weights, [weight.numpy() for weight in model.trainable_variables]) == 0.0
+    assert train_step._several.experimental_get_tracing_count() == 1
 
 
 def test_what_was_pondered_is_counted_by_steps():

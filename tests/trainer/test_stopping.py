@@ -51,6 +51,21 @@ def test_a_signal_is_a_wish_to_save_once_and_stop():
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
+def test_a_second_sigterm_does_not_disturb_the_save_that_the_first_asked_for():
+    saved = []
+
+    def save(step):
+        os.kill(os.getpid(), signal.SIGTERM)
+        saved.append(step)
+
+    with StopSignal(save=save) as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.check(7)
+    assert saved == [7]
+    assert stop.received is signal.SIGTERM
+
+
 def test_the_second_ctrl_c_stops_at_once():
     with pytest.raises(KeyboardInterrupt), StopSignal() as stop:
         os.kill(os.getpid(), signal.SIGINT)

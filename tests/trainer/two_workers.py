@@ -44,7 +44,7 @@ def environments(count, ports=None, changes=None):
 
 
 @contextlib.contextmanager
-def live_workers(argv, count=2, env=None, ports=None, only=None):
+def live_workers(argv, count=2, env=None, ports=None, only=None, directories=None):
     """Starts the workers and gives the list of their `Worker`s; kills those that still run at the end.
 
     Args:
@@ -53,13 +53,16 @@ def live_workers(argv, count=2, env=None, ports=None, only=None):
         env: changes to the environment, as of `environments`.
         ports: their ports; by default free ones.
         only: indices of those to start; by default all.
+        directories: working directories, one per worker, which are made; by default the root of the sources.
     """
     with tempfile.TemporaryDirectory() as directory:
         started = []
         try:
             for index, environment in enumerate(environments(count, ports, env)):
                 if only is None or index in only:
-                    started.append(Worker(argv, environment, index, pathlib.Path(directory)))
+                    where = pathlib.Path(directories[index] if directories else ROOT)
+                    where.mkdir(exist_ok=True)
+                    started.append(Worker(argv, environment, index, pathlib.Path(directory), where))
             yield started
         finally:
             for worker in started:
@@ -85,12 +88,12 @@ class Worker:
         process: subprocess.Popen.
     """
 
-    def __init__(self, argv, environment, index, directory):
+    def __init__(self, argv, environment, index, directory, where=ROOT):
         self.index = index
         self._paths = [directory / f"{index}.out", directory / f"{index}.err"]
         self._files = [open(path, "wb") for path in self._paths]  # noqa: SIM115 - closed by `kill`
         out, err = self._files
-        self.process = subprocess.Popen([sys.executable, *argv], cwd=ROOT, env=environment, stdout=out, stderr=err)
+        self.process = subprocess.Popen([sys.executable, *argv], cwd=where, env=environment, stdout=out, stderr=err)
 
     @property
     def out(self):

@@ -83,6 +83,7 @@ def test_spellings_of_false(text):
         ("optimizer_adafactor_beta2=1", "hparam optimizer_adafactor_beta2=1.0 is not below 1"),
         ("optimizer_adafactor_decay_type=exp", "hparam optimizer_adafactor_decay_type='exp' is not one of pow, adam"),
         ("optimizer_momentum_momentum=1", "hparam optimizer_momentum_momentum=1.0 is not below 1"),
+        ("optimizer=momentum,optimizer_momentum_momentum=0", "without it is optimizer=sgd"),
         ("batch_size_per_replica=2", "hparam batch_size_per_replica='2' is not true or false"),
         ("target_space_id=32", "hparam target_space_id=32 is not below 32"),
         ("hidden_size=63", "hidden_size=63 is not a multiple of num_heads=8"),

@@ -2,11 +2,13 @@
 
 RECORD_BATCHES: a file to which a line "<step> <fingerprint>" is appended for each batch.
 SIGNAL_AT: "KILL:17:0.01": this process gets SIGKILL 0.01 s after it has asked for the batch of step 17.
+PAUSE: seconds that each batch takes.
 """
 
 import os
 import signal
 import threading
+import time
 import zlib
 
 from problems.pipeline import BatchPlan
@@ -25,6 +27,7 @@ def _record(path, signal_at):
         batch = ask(self, step)
         with open(path, "a") as file:
             file.write(f"{step} {fingerprint(batch)}\n")
+        time.sleep(float(os.environ.get("PAUSE", "0")))
         if step == int(at):
             arguments = [os.getpid(), signal.Signals[f"SIG{name}"]]
             threading.Timer(float(seconds), os.kill, arguments).start()
