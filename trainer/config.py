@@ -74,6 +74,7 @@ def resolve(arguments):
         return config  # the run directory is the chief's, perhaps on another machine
     if not RunDir.exists(config.output_dir):
         refuse_foreign(config.output_dir)
+        refuse_data_inside(config)
         refuse_no_start(config.warm_start_from)
         return config
     run = RunDir.open(config.output_dir)
@@ -83,6 +84,8 @@ def resolve(arguments):
     for key in ("problem", "problem_args", "seed", "mixed_precision"):
         if key not in run.settings:
             raise UserError(f"{run.path / 'run.json'} is damaged: it has no {key!r}")
+    if not isinstance(run.settings["problem_args"], dict):
+        raise UserError(f"{run.path / 'run.json'} is damaged: problem_args is no JSON object")
     if arguments.seed is None:
         config = dataclasses.replace(config, seed=run.settings["seed"])
     refuse_other_run(config, run)
@@ -101,6 +104,16 @@ def refuse_misused_flags(arguments):
         raise UsageError(
             "--steps_per_execution with --strategy=tpu: a TPU's step is compiled for each batch shape, and batches "
             "that follow each other have different ones; leave it out"
+        )
+
+
+def refuse_data_inside(config):
+    """UserError where data would be prepared in a run directory to be, which is then no empty one."""
+    data, run = (path and pathlib.Path(path).expanduser().resolve() for path in (config.data_dir, config.output_dir))
+    if data and data.is_relative_to(run):
+        raise UserError(
+            f"--data_dir={config.data_dir} is inside of --output_dir={config.output_dir}: data are for many runs, "
+            "choose another directory for them"
         )
 
 

@@ -18,8 +18,9 @@ def merge_eval(run_dir, scores):
     path = pathlib.Path(run_dir) / "eval.json"
     try:
         before = read_json(path) if path.exists() else {}
-    except UserError as error:  # of a run that took days the scores are not to fail at this
-        print(f"warning: {error}; it is written anew", file=sys.stderr, flush=True)
+    except UserError as error:  # of a run that took days the new scores are not to fail at this
+        aside = path.replace(path.with_name(f"{path.name}.damaged"))
+        print(f"warning: {error}; it is now {aside.name}, and a new one is begun", file=sys.stderr, flush=True)
         before = {}
     new = {key.split("/")[0] for key in scores}
     kept = {key: value for key, value in before.items() if key.split("/")[0] not in new}

@@ -7,19 +7,24 @@
 Nothing in a version's directory names another place: it may be moved, and needs none of our packages.
 """
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import pathlib
 import shutil
 import tempfile
+import time
 
 from trainer.answers import kind_of
 from trainer.output_limit import OutputLimit
+from trainer.run_dir import space_left
 from ut_keras.decoding.options import DecodingOptions
 from ut_keras.errors import UserError
 
 DESCRIPTION = "export.json"
+_UNFINISHED = "unfinished-"
+_YOUNG = 60  # seconds
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy")
 
 
@@ -40,7 +45,7 @@ def export(loaded, export_dir=None, options=None, limit=None):
 
     Raises:
         UsageError: the options do not fit the problem.
-        UserError: `export_dir` is a file, or cannot be written.
+        UserError: `export_dir` is a file, or cannot be written, or the disk is full.
     """
     from trainer.quiet import silence
     from trainer.warmup import warmup_batches, write_warmup
@@ -50,7 +55,9 @@ def export(loaded, export_dir=None, options=None, limit=None):
     options.check(kind_of(problem))
     limit = limit or OutputLimit(problem)
     export_dir = pathlib.Path(export_dir or pathlib.Path(loaded.output_dir) / "export").expanduser()
+    _remove_leftovers(export_dir)
     temporary = _temporary_directory(export_dir)
+    held = _hold(temporary)
     try:
         with silence():  # sentencepiece, made for the graph, says that it does not normalise
             coders = problem.text_encoder(), problem.text_decoder()
@@ -61,9 +68,15 @@ def export(loaded, export_dir=None, options=None, limit=None):
         (temporary / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
         temporary.chmod(0o755)  # mkdtemp's 0700 would lock out a server that runs as another user
         return _rename_to_next(temporary, export_dir)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, (OSError, *_disk_errors())):
+            reason = getattr(error, "strerror", None) or str(error).rpartition("; ")[2]
+            raise UserError(f"cannot write the export {export_dir}: {reason} ({space_left(export_dir)})") from None
         raise
+    finally:
+        if held is not None:
+            os.close(held)
 
 
 def describe(loaded, module, options, limit, operations):
@@ -108,9 +121,45 @@ def _temporary_directory(export_dir):
         raise UserError(f"--export_dir={export_dir} is not a directory")
     try:
         export_dir.mkdir(parents=True, exist_ok=True)
-        return pathlib.Path(tempfile.mkdtemp(prefix="unfinished-", dir=export_dir))
+        return pathlib.Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=export_dir))
     except OSError as error:
         raise UserError(f"--export_dir={export_dir} cannot be written: {error.strerror or error}") from None
+
+
+def _disk_errors():
+    """Returns what TensorFlow raises where a file cannot be written."""
+    from tensorflow import errors
+
+    return errors.ResourceExhaustedError, errors.PermissionDeniedError
+
+
+def _hold(directory):
+    """Returns an open file that says, until it is closed or the process killed, that a directory is being written.
+
+    None where another process holds it, or where there are no such locks.
+    """
+    try:
+        import fcntl
+
+        place = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(place)
+            return None
+        return place
+    except (ImportError, OSError):
+        return None
+
+
+def _remove_leftovers(export_dir):
+    """Removes what exports that were killed have left; not what is so young that it may not be held yet."""
+    for directory in export_dir.glob(f"{_UNFINISHED}*"):
+        with contextlib.suppress(OSError):  # another export ends
+            held = _hold(directory) if time.time() - directory.stat().st_mtime > _YOUNG else None
+            if held is not None:
+                shutil.rmtree(directory, ignore_errors=True)
+                os.close(held)
 
 
 def _rename_to_next(temporary, export_dir):

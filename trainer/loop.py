@@ -45,7 +45,7 @@ def train(config):
         model, optimizer = start.build(config, used, problem)
         if not used.chief:
             return Training(config, used, log, problem, model, optimizer).train()
-        run = start.open_run(config, problem, model, log)
+        run = start.open_run(config, used, problem, model, log)
         try:
             with Chief(config, used.strategy, log, problem, model, optimizer, run) as chief:
                 return Training(config, used, log, problem, model, optimizer, chief).train()

@@ -74,9 +74,10 @@ def build(config, devices, problem):
         return model, make_optimizer(config.hparams, model, config.ema_decay, config.on_nan)
 
 
-def open_run(config, problem, model, log):
+def open_run(config, devices, problem, model, log):
     """Opens or creates the run directory; says what of the recipe has changed since it was last written."""
     settings = {**config.settings(), "parameters": int(model.count_params()), "versions": versions()}
+    settings["replicas"] = devices.replicas
     if not RunDir.exists(config.output_dir):
         log.say(f"run directory: {config.output_dir}")
         run = RunDir.create(config.output_dir, config.hparams, problem, settings)
@@ -85,8 +86,9 @@ def open_run(config, problem, model, log):
     run = RunDir.open(config.output_dir)
     run.lock()
     changes = run.hparams.differences(config.hparams)
-    if run.settings.get("ema_decay", 0.0) != config.ema_decay:
-        changes["ema_decay"] = (run.settings.get("ema_decay", 0.0), config.ema_decay)
+    for name, default in (("ema_decay", 0.0), ("replicas", devices.replicas)):
+        if run.settings.get(name, default) != settings[name]:
+            changes[name] = (run.settings.get(name, default), settings[name])
     for name, (old, new) in changes.items():
         log.say(f"{name} was {old} and is {new} from here on")
     run.update(settings, config.hparams)

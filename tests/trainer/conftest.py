@@ -14,3 +14,15 @@ def tiny_dir():
 
     import_user_code(TINY)
     return TINY
+
+
+@pytest.fixture
+def train(tiny_dir, tmp_path):
+    """A function that trains into <temporary>/<name> and returns the exit code. The class problem compiles fastest."""
+    import trainer
+
+    def trained(name, *argv, problem="tiny_class"):
+        flags = [f"--problem={problem}", f"--usr_dir={tiny_dir}", f"--output_dir={tmp_path / name}", "--log_every=1"]
+        return trainer.main([*flags, *argv])
+
+    return trained

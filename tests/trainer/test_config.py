@@ -127,6 +127,20 @@ def test_a_run_without_its_settings_is_damaged(started, resolve):
         resolve()
 
 
+def test_a_run_whose_settings_are_of_another_kind_is_damaged(started, resolve):
+    settings = {"problem": "tiny_copy", "problem_args": 5, "seed": 3, "mixed_precision": "none"}
+    (started.output_dir / "run.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match="run.json is damaged: problem_args is no JSON object"):
+        resolve()
+
+
+@pytest.mark.parametrize("inside", ["", "/data", "/../run/data/x"])
+def test_data_inside_of_a_new_run_directory_are_refused_before_they_are_made(resolve, tmp_path, inside):
+    with pytest.raises(UserError, match="--data_dir=.* is inside of --output_dir=.*: data are for many runs"):
+        resolve(f"--data_dir={tmp_path / 'run'}{inside}")
+    assert resolve(f"--data_dir={tmp_path / 'running'}").data_dir
+
+
 @pytest.mark.parametrize("inside", ["x", "x/y"])
 def test_a_directory_that_cannot_be_made_is_refused_before_the_work(tiny_dir, tmp_path, inside):
     (tmp_path / "file").write_text("")

@@ -14,6 +14,7 @@ import tensorflow as tf
 import trainer
 from tests.trainer import c_loader, served_text
 from tests.trainer.saved_runs import STORIES, STRINGS, algorithmic_run, babi_run
+from trainer import export as exporting
 from trainer.export import export
 from trainer.output_limit import OutputLimit
 from ut_keras.decoding.options import DecodingOptions
@@ -231,17 +232,42 @@ def test_nothing_in_an_export_names_the_place_where_it_was_made(exports):
         assert [path for path in directory.rglob("*") if path.is_file() and place in path.read_bytes()] == []
 
 
-def test_export_that_fails_leaves_nothing(small, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (OSError(28, "No space left on device"), UserError, "export: No space left on device .*MB are free"),
+        (
+            tf.errors.ResourceExhaustedError(None, None, "/x/saved_model.pb; No space left on device"),
+            UserError,
+            "export: No space left on device .*MB are free",
+        ),
+        (ValueError("a fault of ours"), ValueError, "a fault of ours"),
+    ],
+)
+def test_export_that_fails_leaves_nothing(small, tmp_path, monkeypatch, error, raised, message):
     from ut_keras.serving import TextModel
 
     def fail(self, directory):
         (tmp_path / "export" / os.path.basename(directory) / "half").write_text("written")
-        raise OSError("no space left on device")
+        raise error
 
     monkeypatch.setattr(TextModel, "save", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(raised, match=message):
         export(small, tmp_path / "export")
     assert list((tmp_path / "export").iterdir()) == []
+
+
+def test_what_a_killed_export_has_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    for name in ("left", "held", "young"):
+        (tmp_path / f"unfinished-{name}" / "variables").mkdir(parents=True)
+    for name in ("left", "held"):
+        os.utime(tmp_path / f"unfinished-{name}", (1e9, 1e9))
+    held = exporting._hold(tmp_path / "unfinished-held")
+    exporting._remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["unfinished-held", "unfinished-young"]
+    os.close(held)
+    exporting._remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["unfinished-young"]
 
 
 def test_file_in_the_place_of_the_folder_is_refused(small, tmp_path):

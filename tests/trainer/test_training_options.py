@@ -12,17 +12,6 @@ from trainer.run_dir import RunDir
 pytestmark = pytest.mark.slow  # each of them compiles training
 
 
-@pytest.fixture
-def train(tiny_dir, tmp_path):
-    """A function that trains into <temporary>/<name> and returns the exit code."""
-
-    def trained(name, *argv, problem="tiny_class"):
-        flags = [f"--problem={problem}", f"--usr_dir={tiny_dir}", f"--output_dir={tmp_path / name}", "--log_every=1"]
-        return trainer.main([*flags, *argv])
-
-    return trained
-
-
 def tensors(path):
     """Returns {name: array} of the numbers in the last checkpoint of a directory."""
     reader = tf.train.load_checkpoint(str(path))
