@@ -56,6 +56,7 @@ def test_test_split_that_is_not_there_is_named_when_it_is_asked_for(tmp_path):
         problem.split("test")
 
 
+@pytest.mark.slow  # prepares data twice
 def test_parallel_text_makes_the_same_pairs_of_the_same_files(tmp_path):
     folder = shared_folder("translation/multi30k", "Multi30k is")
     own = problems.get("parallel_text", source="en", target="de", vocabulary_size=4000)

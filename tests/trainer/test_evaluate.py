@@ -234,7 +234,7 @@ def test_a_long_decode_gives_signs_of_life(monkeypatch, capsys):
 
     said, answer_ids = [], evaluation.answer_ids
     monkeypatch.setattr(evaluation, "answer_ids", slow)
-    monkeypatch.setattr(progress.Progress.__init__, "__defaults__", (None, 0.1))
+    monkeypatch.setattr(progress.Progress.__init__, "__defaults__", (None, 0.1, False))
     evaluate(Loaded(Copier(), CopyDigits()), "test")
     assert "... decoding test: 3 of 4 examples (" in "".join(said)
 

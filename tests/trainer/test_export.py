@@ -209,6 +209,7 @@ def small(tmp_path_factory):
     return trainer.load(path)
 
 
+@pytest.mark.slow  # makes several exports
 def test_every_export_takes_the_next_number(small, tmp_path):
     (tmp_path / "12").mkdir()
     (tmp_path / "notes").mkdir()

@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 PROGRAM = """
@@ -34,6 +36,7 @@ assert distance(weights, [weight.numpy() for weight in model.trainable_variables
 """
 
 
+@pytest.mark.slow  # a process of its own, three compiled steps
 def test_two_replicas_equal_one_device_also_with_uneven_and_empty_shards():
     result = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-2000:]

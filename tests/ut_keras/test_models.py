@@ -144,6 +144,7 @@ def test_a_model_keeps_nothing_between_calls():
         assert changed == ["seed_generator_state"]
 
 
+@pytest.mark.slow  # compiles several training steps
 def test_dropout_acts_in_training_only_and_follows_the_seed():
     model = tiny_models.make("seq2seq", residual_dropout=0.3, halting="basic")
     np.testing.assert_array_equal(model(BATCH), model(BATCH, training=False))
@@ -189,6 +190,7 @@ def test_random_offset_is_one_per_sequence_the_same_on_both_sides_and_in_trainin
     np.testing.assert_array_equal(model(BATCH), model(BATCH))
 
 
+@pytest.mark.slow  # compiles several training steps
 def test_fit_adds_the_ponder_cost_with_its_weight_and_warmup():
     model = tiny_models.make("seq2seq", halting="basic", ponder_weight=0.5, ponder_warmup_steps=4)
     _, ponder = model(BATCH, return_ponder=True)
@@ -300,6 +302,7 @@ def test_mixed_precision_policy_of_keras_is_taken():
     assert ponder["encoder"].remainders.dtype == tf.float32
 
 
+@pytest.mark.slow  # compiles several training steps
 def test_copying_is_learnt_in_a_few_hundred_steps():
     """A wrong tensor returned, a state lost or a halting that learns nothing shows here."""
     keras.utils.set_random_seed(3)

@@ -5,8 +5,10 @@ import os
 
 import nbclient
 import nbformat
+import pytest
 
 
+@pytest.mark.slow  # trains
 def test_babi_notebook_trains_and_shows_ponder_times(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")]))

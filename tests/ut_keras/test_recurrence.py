@@ -316,6 +316,7 @@ def test_halting_is_float32_under_mixed_precision(rng, form):
     assert trace["probability"].dtype == tf.float32
 
 
+@pytest.mark.slow  # XLA
 def test_training_step_compiles_with_xla_and_stays_the_same(rng):
     layer = make(rng, "frozen", max_steps=4)
     arguments = (called, layer, sequence(rng), tf.constant(MASK), None)

@@ -67,7 +67,7 @@ def assert_equal_steps(steps, rng):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("form", ["none", "frozen"])
+@pytest.mark.parametrize("form", ["none", pytest.param("frozen", marks=pytest.mark.slow)])
 def test_values_and_gradients_are_the_same_with_dropout_and_little_is_kept(rng, form):
     """With remat only what goes from step to step is kept, no tensor of the inner or of the attention size."""
     steps = [training_step(layer) for layer in pair(form, **DROPOUTS)]
