@@ -138,7 +138,7 @@ class LayerChecks:
         for one, other in zip(xla_gradients, gradients, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
-    @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+    @pytest.mark.parametrize("policy", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)])
     def test_mixed_precision_is_finite_and_close(self, rng, policy):
         layer, mixed, inputs = self.make(), self.make(dtype=policy), self.inputs(rng)
         expected = self._real_part(layer, inputs, inputs)

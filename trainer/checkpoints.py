@@ -11,6 +11,7 @@ step, host            updates made; JSON of what the training loop itself rememb
 """
 
 import json
+import math
 import pathlib
 import sys
 import typing
@@ -130,6 +131,8 @@ class Checkpoints:
         the step whose weights count; it is written after them and before the old ones are deleted, so that a process
         may be killed at any point, and the same evaluation be saved again.
         """
+        if not all(map(math.isfinite, values.values())):
+            return False  # a model that answers with what is no number is the best of nothing
         before = best_values(self._run)
         if before and merit(values, self._selection) < merit(before, self._selection):
             return False

@@ -4,6 +4,7 @@ import contextlib
 import functools
 
 from trainer import devices
+from trainer.best import best_values, merit
 from trainer.checkpoints import Checkpoints, find_checkpoint, restore_model
 from trainer.early_stopping import EarlyStopping
 from trainer.evaluate import Evaluator
@@ -79,11 +80,14 @@ class Chief(contextlib.AbstractContextManager):
         self._copy.update()
         scores = self._evaluator.evaluate(self._problem.split("dev"), "dev", free_running=False)
         values = {name: value for name, value in scores.items() if isinstance(value, int | float)}
+        before, selection = best_values(self.run), self._problem.selection
         best = self._checkpoints.save_best(step, values)
+        tie = best and before and merit(before, selection) == merit(values, selection)
         if best and self._config.export_best:
             self._export()
         self.record(step, values)
-        self._log.say(evaluation_line(step, values) + ("  (kept as the best)" if best else ""))
+        kept = "  (as good as the best, kept in its place)" if tie else "  (kept as the best)"
+        self._log.say(evaluation_line(step, values) + (kept if best else ""))
 
     def stops_early(self):
         """Returns whether the evaluations so far end the run, and says so."""

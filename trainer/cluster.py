@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import re
+import sys
 
 from ut_keras.errors import UsageError
 
@@ -84,10 +85,13 @@ def from_environment(strategy, timeout=120.0):
     text = os.environ.get("TF_CONFIG", "").strip()
     if strategy == "auto":
         cluster = from_tf_config(text) if text and text != "{}" else None
+        if not cluster and (tasks := os.environ.get("SLURM_STEP_NUM_TASKS", "1")) != "1":
+            hint = "for one training by all of them add --strategy=multi_worker"
+            print(f"warning: Slurm has started {tasks} of this program: {hint}", file=sys.stderr)
         return cluster if cluster and len(cluster.addresses) > 1 else None
-    if text:
+    if text and text != "{}":
         return from_tf_config(text)
-    if "SLURM_PROCID" in os.environ:
+    if "SLURM_PROCID" in os.environ or "SLURM_JOB_ID" in os.environ:
         return slurm.cluster(os.environ)
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return kubernetes_job.cluster(os.environ, timeout)

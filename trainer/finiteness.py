@@ -23,8 +23,8 @@ def refuse_bad_steps(interval, step, skips):
         )
     if interval.in_a_row >= ALL_SKIPPED:
         raise UserError(
-            f"no update of the last {interval.in_a_row} had a finite gradient, up to step {step}; the weights are "
-            "those before: lower learning_rate_constant or set clip_grad_norm"
+            f"no update of the last {interval.in_a_row} had a finite gradient, up to step {step}: the weights do not "
+            "come back from there; lower learning_rate_constant or set clip_grad_norm, in another --output_dir"
         )
 
 

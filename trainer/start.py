@@ -85,6 +85,7 @@ def open_run(config, devices, problem, model, log):
         return run
     run = RunDir.open(config.output_dir)
     run.lock()
+    log.say(f"run directory: {config.output_dir}")
     changes = run.hparams.differences(config.hparams)
     for name, default in (("ema_decay", 0.0), ("replicas", devices.replicas)):
         if run.settings.get(name, default) != settings[name]:
@@ -114,6 +115,18 @@ def batch_plan(config, devices, split):
     )
 
 
+def switches(config):
+    """Returns what is on of precision and speed, as words for the log."""
+    return [
+        *([config.mixed_precision] if config.mixed_precision != "none" else []),
+        *(["XLA"] if config.jit_compile else []),
+        *(["remat"] if config.hparams.remat else []),
+        *(["deterministic"] if config.deterministic else []),
+        *([f"{config.steps_per_execution} updates in a call"] if config.steps_per_execution > 1 else []),
+        *([f"averages of decay {config.ema_decay:g}"] if config.ema_decay else []),
+    ]
+
+
 def describe(log, config, devices, problem, plan, model):
     """Says what is about to run: model, data, batches, devices."""
     hparams = config.hparams
@@ -127,7 +140,7 @@ def describe(log, config, devices, problem, plan, model):
     )
     long, fate = (plan.cut, "are cut") if hparams.long_examples == "cut" else (plan.dropped, "were dropped")
     log.say(f"training examples: {plan.examples:,}; {long:,} above max_length={hparams.max_length} {fate}")
-    log.say(f"devices: {devices.describe()}")
+    log.say(", ".join([f"devices: {devices.describe()}", *switches(config)]))
     unit = "examples" if hparams.use_fixed_batch_size else "tokens (source and target, padded)"
     everything = hparams.batch_size * (devices.replicas if hparams.batch_size_per_replica else 1)
     shares = (

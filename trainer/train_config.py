@@ -84,7 +84,8 @@ class TrainConfig:
             "problem problem_args hparams_set gradient_accumulation steps_per_execution mixed_precision jit_compile "
             "deterministic ema_decay on_nan evaluate early_stopping log_every profile"
         ).split()
-        return {name: getattr(self, name) for name in names} | {"hparams": dataclasses.asdict(self.hparams)}
+        hparams = {f"hparam {name}": value for name, value in dataclasses.asdict(self.hparams).items()}
+        return {name: getattr(self, name) for name in names} | hparams
 
 
 def _absolute(path):

@@ -89,7 +89,8 @@ def test_what_is_not_a_number_is_never_better(run, selection):
 
     model, optimizer, _ = build(run)
     saved = Checkpoints(run, model, optimizer, selection=selection)
-    assert saved.save_best(1, evaluation(float("nan")))
+    assert not saved.save_best(1, evaluation(float("nan")))
+    assert not list((run.path / "best").glob("*"))
     assert saved.save_best(2, evaluation(0.5))
     assert not saved.save_best(3, evaluation(float("nan")))
     assert json.loads((run.path / "best.json").read_text())["step"] == 2

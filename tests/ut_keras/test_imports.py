@@ -137,7 +137,9 @@ def test_every_exported_name_exists():
         assert getattr(ut_keras, name) is not None
 
 
-@pytest.mark.parametrize("order", ["import keras, ut_keras", "import ut_keras, keras"])
+@pytest.mark.parametrize(
+    "order", ["import keras, ut_keras", pytest.param("import ut_keras, keras", marks=pytest.mark.slow)]
+)
 def test_a_saved_model_is_loaded_in_a_new_process(tmp_path, order):
     import ut_keras
 

@@ -131,6 +131,7 @@ def test_two_hundred_steps_in_mixed_precision_stay_finite_and_learn(policy):
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.slow  # compiles or builds several models
 def test_a_model_keeps_nothing_between_calls():
     for name in ("frozen", "random", "remat, no step signal"):
         model = tiny_models.make("seq2seq", **tiny_models.OPTIONS[name])
@@ -165,6 +166,7 @@ def test_encoder_and_decoder_have_units_of_their_own_also_when_given_a_layer():
     assert len({id(weight) for unit in units for weight in unit.weights}) == 4
 
 
+@pytest.mark.slow  # compiles or builds several models
 def test_random_offset_is_one_per_sequence_the_same_on_both_sides_and_in_training_only():
     model = tiny_models.make("seq2seq", random_offset=50)
     rows = {name: np.repeat(value, 6, axis=0) for name, value in BATCH.items()}
@@ -215,6 +217,7 @@ def test_without_halting_there_is_no_ponder_cost():
     assert logits.dtype == tf.float32
 
 
+@pytest.mark.slow  # compiles or builds several models
 def test_a_kernel_regulariser_is_part_of_the_loss_of_a_compiled_step():
     model = tiny_models.make("seq2seq", halting="basic", ponder_weight=0.0)
     kernel = model.encoder.body.blocks[0].ffn._kernel1
@@ -245,6 +248,7 @@ def test_a_call_may_run_more_and_fewer_steps(kind):
         tiny_models.make(f"plain {kind}")(batch, max_steps=9)
 
 
+@pytest.mark.slow  # compiles or builds several models
 def test_a_shared_table_is_one_variable_also_after_loading(tmp_path):
     model = tiny_models.make("seq2seq")
     model.compile(optimizer=keras.optimizers.Adam(0.01), loss=TokenCrossEntropy(), jit_compile=False)
