@@ -233,6 +233,7 @@ def test_nothing_in_an_export_names_the_place_where_it_was_made(exports):
         assert [path for path in directory.rglob("*") if path.is_file() and place in path.read_bytes()] == []
 
 
+@pytest.mark.slow  # makes exports
 @pytest.mark.parametrize(
     ("error", "raised", "message"),
     [

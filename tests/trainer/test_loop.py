@@ -43,6 +43,7 @@ def test_a_run_trains_evaluates_saves_and_reports(train, tmp_path, capsys):
     assert trainer.load(str(run)).generate(["ab", ""])[1] == ""
 
 
+@pytest.mark.slow  # compiles training three times
 def test_twice_six_steps_are_twelve(train, tmp_path, capsys):
     """A regression test of resuming: slots, step, order of the data, dropout and learning rate all go on."""
     recipe = ["--hparams=learning_rate_schedule=constant*linear_warmup,learning_rate_warmup_steps=9", "--seed=5"]

@@ -115,7 +115,8 @@ def test_a_row_of_padding_alone_is_not_there_for_counts(count_padding):
     assert [float(counts[0][name]) for name in counts[0]] == [float(counts[1][name]) for name in counts[1]]
 
 
-@pytest.mark.parametrize("act_type", ["accumulated", pytest.param("global", marks=pytest.mark.slow)])
+@pytest.mark.slow  # compiles training steps of its own
+@pytest.mark.parametrize("act_type", ["accumulated", "global"])
 def test_parts_of_a_batch_make_the_same_update_also_where_padding_counts(act_type):
     hparams = HPARAMS.override(f"act_type={act_type},act_count_padding=true,clip_grad_norm=0.1")
     hparams = hparams.override("optimizer_adam_epsilon=1e-6")
@@ -145,6 +146,7 @@ def test_several_updates_in_one_call_are_those_of_several_calls():
     assert train_step._several.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow  # compiles a training step of its own
 def test_what_was_pondered_is_counted_by_steps():
     model, train_step = make(HPARAMS.override("act_halting_bias_init=-0.5"))
     batch = batch_of(A, B)

@@ -97,6 +97,7 @@ def test_the_answer_is_a_word_of_the_input_whatever_the_scores():
     np.testing.assert_array_equal(model.generate(inputs)[:, 0], ids)
 
 
+@pytest.mark.slow  # trains
 def test_it_learns_to_find_the_word_behind_a_mark():
     encoder = UniversalTransformerEncoder(12, max_steps=2, hidden_size=16, num_heads=2, filter_size=16)
     model = PointerClassifier(encoder, 12)
