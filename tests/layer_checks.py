@@ -213,6 +213,7 @@ class ModelChecks(LayerChecks):
         """Returns what `fit` learns: [B, M] ids or [B, 1] class ids."""
         return inputs["targets"]
 
+    @pytest.mark.slow  # compiles a training and an evaluation step for every model
     def test_fit_lowers_the_loss_and_evaluate_reads_it(self, rng):
         model, inputs = self.make(), self.inputs(rng)
         labels = self.labels(inputs)
