@@ -14,6 +14,7 @@ import tensorflow as tf
 from ut_keras.errors import UserError
 
 CHUNK = 1 << 24  # numbers in one sum: 64 MB
+_FLOATS = (tf.float32, tf.bfloat16, tf.float16)  # which float32 holds to the bit
 
 
 def barrier(devices):
@@ -74,8 +75,8 @@ def broadcast(devices, variables):
     if devices.workers == 1:
         return
     variables = [variable for variable in variables if np.prod(variable.shape)]  # TensorFlow cannot add up nothing
-    floats = [variable for variable in variables if _dtype(variable) in (tf.float32, tf.bfloat16, tf.float16)]
-    others = [variable for variable in variables if not any(variable is other for other in floats)]
+    floats = [variable for variable in variables if tf.as_dtype(variable.dtype) in _FLOATS]
+    others = [variable for variable in variables if tf.as_dtype(variable.dtype) not in _FLOATS]
     group, size = [], 0
     for variable in floats:
         group.append(variable)
@@ -105,10 +106,6 @@ def _assign(devices, variable, value):
     if not devices.chief:
         with devices.strategy.scope():
             variable.assign(value)
-
-
-def _dtype(variable):
-    return tf.as_dtype(variable.dtype)
 
 
 def _chiefs(devices, vector):

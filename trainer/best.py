@@ -44,7 +44,7 @@ def mend_best(run, selection):
     except (UserError, StopIteration, KeyError, TypeError, ValueError):
         damage = f"{path} is damaged"
     steps = {checkpoint_files.step_of(kept_path) for kept_path in kept}
-    records = [line for line in run.metrics() if line["step"] in steps and "dev/count" in line]
+    records = [line for line in run.evaluations() if line["step"] in steps]
     if records:
         run.write("best.json", json.dumps({**records[-1], "selection": selection}, indent=2) + "\n")
         print(f"warning: {damage}: written again from metrics.jsonl", file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from trainer import checkpoint_files
 from trainer.best import best_path, best_values, mend_best, merit
-from trainer.named_tensors import DamagedError, Reader, model_variables, restore, trainable_names, write
+from trainer.named_tensors import DamagedError, Reader, averaged_variables, model_variables, restore, write
 from trainer.run_dir import checkpoint_path, missing_checkpoint
 from ut_keras import optimizers
 from ut_keras.errors import UserError
@@ -54,13 +54,10 @@ class Checkpoints:
         self._selection = selection
         self._last, self._best = run.path / "checkpoints", run.path / "best"
         self._weights = model_variables(model)
-        averages = optimizers.averages(optimizer)
-        self._averages = averages and dict(
-            zip(trainable_names(model), (average.value for average in averages), strict=True)
-        )
+        self._averages = averaged_variables(model, optimizer)
         self._slots = _numbered(optimizers.slots(optimizer))
         self._loss_scale = _numbered(optimizers.loss_scale_state(optimizer))
-        averaged = {id(variable) for variable in averages or ()}
+        averaged = {id(variable) for variable in optimizers.averages(optimizer) or ()}
         self._with_loss_scale = _numbered(variable for variable in optimizer.variables if id(variable) not in averaged)
         with tf.device("CPU:0"):
             self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
@@ -120,7 +117,7 @@ class Checkpoints:
         self._tidy(self._last, lost + paths[: len(paths) - len(lost)][: -self._keep])
 
     def save_best(self, step, values):
-        """Saves the model if no evaluation before was better than `values`. Returns whether that is so.
+        """Saves the model if no evaluation before was better than `values`. Returns in which words it was; else "".
 
         Better is, on the development split, a higher accuracy of single tokens (or classes), teacher-forced, or under
         selection "loss" a lower negative log-likelihood per token. Of equals the later wins: where a small split is
@@ -132,20 +129,21 @@ class Checkpoints:
         may be killed at any point, and the same evaluation be saved again.
         """
         if not all(map(math.isfinite, values.values())):
-            return False  # a model that answers with what is no number is the best of nothing
-        before = best_values(self._run)
-        if before and merit(values, self._selection) < merit(before, self._selection):
-            return False
-        self._write(self._best, step, {"model": {**self._weights, **(self._averages or {})}, "step": self._step})
+            return ""  # a model that answers with what is no number is the best of nothing
+        before, now = best_values(self._run), merit(values, self._selection)
+        least = merit(before, self._selection) if before else -math.inf
+        if now < least:
+            return ""
+        self._write(self._best, step, {"model": {**self._weights, **self._averages}, "step": self._step})
         record = {"step": step, "selection": self._selection, **values}
         self._run.write("best.json", json.dumps(record, indent=2) + "\n")
         paths = checkpoint_files.listed(self._best)
         self._tidy(self._best, [path for path in paths if checkpoint_files.step_of(path) != step])
-        return True
+        return "as good as the best, kept in its place" if now == least else "kept as the best"
 
     def start_averages(self):
         """Makes the moving averages, where there are any, the weights as they are: what they are before an update."""
-        for name, average in (self._averages or {}).items():
+        for name, average in self._averages.items():
             average.assign(self._weights[name])
 
     def _restore(self, reader):

@@ -4,7 +4,6 @@ import contextlib
 import functools
 
 from trainer import devices
-from trainer.best import best_values, merit
 from trainer.checkpoints import Checkpoints, find_checkpoint, restore_model
 from trainer.early_stopping import EarlyStopping
 from trainer.evaluate import Evaluator
@@ -72,7 +71,7 @@ class Chief(contextlib.AbstractContextManager):
 
     def evaluated(self, step):
         """Returns whether the evaluation after a step is recorded."""
-        return any(line["step"] == step and "dev/count" in line for line in self.run.metrics())
+        return any(line["step"] == step for line in self.run.evaluations())
 
     def evaluate(self, step):
         """Scores the development split. The record comes last: where it is missing, all of this is done again."""
@@ -80,14 +79,11 @@ class Chief(contextlib.AbstractContextManager):
         self._copy.update()
         scores = self._evaluator.evaluate(self._problem.split("dev"), "dev", free_running=False)
         values = {name: value for name, value in scores.items() if isinstance(value, int | float)}
-        before, selection = best_values(self.run), self._problem.selection
-        best = self._checkpoints.save_best(step, values)
-        tie = best and before and merit(before, selection) == merit(values, selection)
-        if best and self._config.export_best:
+        kept = self._checkpoints.save_best(step, values)
+        if kept and self._config.export_best:
             self._export()
         self.record(step, values)
-        kept = "  (as good as the best, kept in its place)" if tie else "  (kept as the best)"
-        self._log.say(evaluation_line(step, values) + (kept if best else ""))
+        self._log.say(evaluation_line(step, values) + (f"  ({kept})" if kept else ""))
 
     def stops_early(self):
         """Returns whether the evaluations so far end the run, and says so."""

@@ -83,13 +83,14 @@ def from_environment(strategy, timeout=120.0):
     if strategy not in ("auto", "multi_worker"):
         return None
     text = os.environ.get("TF_CONFIG", "").strip()
+    text = "" if text == "{}" else text
     if strategy == "auto":
-        cluster = from_tf_config(text) if text and text != "{}" else None
+        cluster = from_tf_config(text) if text else None
         if not cluster and (tasks := os.environ.get("SLURM_STEP_NUM_TASKS", "1")) != "1":
             hint = "for one training by all of them add --strategy=multi_worker"
             print(f"warning: Slurm has started {tasks} of this program: {hint}", file=sys.stderr)
         return cluster if cluster and len(cluster.addresses) > 1 else None
-    if text and text != "{}":
+    if text:
         return from_tf_config(text)
     if "SLURM_PROCID" in os.environ or "SLURM_JOB_ID" in os.environ:
         return slurm.cluster(os.environ)

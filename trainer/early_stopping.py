@@ -51,7 +51,7 @@ def evaluations(run):
 
     They are lines of metrics.jsonl; where that has lost the best one, it is best.json.
     """
-    found = {line["step"]: line for line in run.metrics() if "dev/count" in line}
+    found = {line["step"]: line for line in run.evaluations()}
     best = best_values(run)
     if best and found and best["step"] < max(found):  # a later one is of updates that are still to be made again
         found.setdefault(best["step"], best)

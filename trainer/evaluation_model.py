@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from trainer.named_tensors import model_variables
-from ut_keras import optimizers
+from trainer.named_tensors import averaged_variables, model_variables
 from ut_keras.models.build import build_model
 
 
@@ -26,18 +25,12 @@ class EvaluationModel:
 
     def __init__(self, model, optimizer, hparams, features, strategy):
         self.model, self._pairs = model, []
-        averages = optimizers.averages(optimizer)
-        if averages is None and strategy is tf.distribute.get_strategy():
+        averages = averaged_variables(model, optimizer)
+        if not averages and strategy is tf.distribute.get_strategy():
             return
         self.model = build_model(hparams, features)
-        sources = {id(variable): variable.value for variable in model.variables}
-        sources |= {
-            id(variable): average.value
-            for variable, average in zip(model.trainable_variables, averages or (), strict=averages is not None)
-        }
-        ours = list(model_variables(self.model).values())
-        theirs = [variable for variable in model.variables if not variable.path.endswith("seed_generator_state")]
-        self._pairs = [(to, sources[id(of)]) for to, of in zip(ours, theirs, strict=True)]
+        sources = {**model_variables(model), **averages}
+        self._pairs = [(to, sources[name]) for name, to in model_variables(self.model).items()]
 
     def update(self):
         """Brings the copy to where training is."""

@@ -1,7 +1,6 @@
 """Training, from top to bottom."""
 
 import contextlib
-import signal
 
 import tensorflow as tf
 
@@ -100,8 +99,7 @@ class Training:
         # All workers count alike: what a step has measured is the same for all, and so is what follows from it.
         self._step, interval = agreement.from_chief(self._devices, [self._step, interval])
         self._interval = Interval.from_state(interval)
-        if self._devices.workers > 1:
-            agreement.broadcast(self._devices, [*self._model.variables, *self._optimizer.variables])
+        agreement.broadcast(self._devices, [*self._model.variables, *self._optimizer.variables])
 
     def _finished(self):
         """Returns whether there is nothing left to train; makes the evaluation that a killed process has not."""
@@ -121,9 +119,11 @@ class Training:
         pace = Pace(self._step, self._hparams.train_steps)
         self._log.doing("compiling the training step")
         window = self._config.profile
-        if window and (reason := missed(window, self._step, self._hparams.train_steps)):
-            self._log.say(f"warning: --profile={window[0]},{window[1]}: {reason}, nothing is profiled")
-        profile = Profile(self._chief.run.path / "tb", window, self._devices.names) if self._chief and window else None
+        profile = None
+        if self._chief and window:
+            profile = Profile(self._chief.run.path / "tb", window, self._devices.names)
+            if reason := missed(window, self._step, self._hparams.train_steps):
+                self._log.warn(f"--profile={window[0]},{window[1]}: {reason}, nothing is profiled")
         with StopSignal(self._devices, self._save) as stop, profile or contextlib.nullcontext():
             while self._step < self._hparams.train_steps:
                 count = self._steps_to_take()
@@ -142,8 +142,8 @@ class Training:
                 if self._evaluates() and self._evaluate():
                     break
             # A signal may have come while the last evaluation was made; the report can wait.
-            received = max(int(number) for number in agreement.gather(self._devices, str(int(stop.received or 0))))
-            return self._stopped(signal.Signals(received)) if received else None
+            received = stop.heard()
+            return self._stopped(received) if received else None
 
     def _stopped(self, received):
         """Says what has ended training, and returns the exit code."""

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from trainer import checkpoint_files
 from trainer.run_dir import space_left
+from ut_keras import optimizers
 from ut_keras.errors import UserError
 
 _DAMAGED = (tf.errors.OpError, IndexError)  # raised for files that are cut off, missing or of other bytes
@@ -91,10 +92,14 @@ def model_variables(model):
     return {name: variable.value for name, variable in _named(model).items()}
 
 
-def trainable_names(model):
-    """Returns the names that `model_variables` gives the trainable variables, in the order of the latter."""
+def averaged_variables(model, optimizer):
+    """Returns {name: tf.Variable} of the weights' moving averages, named as by `model_variables`; {} without any."""
     names = {id(variable): name for name, variable in _named(model).items()}
-    return [names[id(variable)] for variable in model.trainable_variables]
+    averages = optimizers.averages(optimizer)
+    if averages is None:
+        return {}
+    pairs = zip(model.trainable_variables, averages, strict=True)
+    return {names[id(variable)]: average.value for variable, average in pairs}
 
 
 def refuse_other_architecture(reader, parts):

@@ -180,6 +180,10 @@ class RunDir:
         lines = textio.read_any_lines(path) if path.exists() else []
         return [line for line in map(_parse_line, lines) if line]
 
+    def evaluations(self):
+        """Returns those lines of `metrics` that are evaluations of the development split."""
+        return [line for line in self.metrics() if "dev/count" in line]
+
     def rewind_metrics(self, step):
         """Drops the lines after `step`: those of updates that were lost with the process and are made again."""
         lines = [line for line in self.metrics() if line["step"] <= step]

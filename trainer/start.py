@@ -41,8 +41,7 @@ def prepare(config, devices, log):
             log.doing("preparing the data")
             with contextlib.nullcontext() if devices.chief else contextlib.redirect_stderr(io.StringIO()):
                 problem = _prepare(config, devices)
-        if devices.workers > 1:
-            agreement.barrier(devices)
+        agreement.barrier(devices)
     return problem
 
 
@@ -78,14 +77,13 @@ def open_run(config, devices, problem, model, log):
     """Opens or creates the run directory; says what of the recipe has changed since it was last written."""
     settings = {**config.settings(), "parameters": int(model.count_params()), "versions": versions()}
     settings["replicas"] = devices.replicas
+    log.say(f"run directory: {config.output_dir}")
     if not RunDir.exists(config.output_dir):
-        log.say(f"run directory: {config.output_dir}")
         run = RunDir.create(config.output_dir, config.hparams, problem, settings)
         run.lock()
         return run
     run = RunDir.open(config.output_dir)
     run.lock()
-    log.say(f"run directory: {config.output_dir}")
     changes = run.hparams.differences(config.hparams)
     for name, default in (("ema_decay", 0.0), ("replicas", devices.replicas)):
         if run.settings.get(name, default) != settings[name]:
@@ -101,13 +99,17 @@ def versions():
     return {"ut_keras": ut_keras.__version__, "tensorflow": tf.__version__, "keras": keras.__version__}
 
 
+def global_batch_size(config, devices):
+    """Returns the size of a batch of all replicas of all workers together, in the unit of batch_size."""
+    return config.hparams.batch_size * (devices.replicas if config.hparams.batch_size_per_replica else 1)
+
+
 def batch_plan(config, devices, split):
-    """Returns the plan of the training batches, which are global: those of all replicas of all workers together."""
+    """Returns the plan of the training batches, which are global."""
     hparams = config.hparams
-    replicas = devices.replicas if hparams.batch_size_per_replica else 1
     return problems.BatchPlan(
         split.lengths,
-        hparams.batch_size * replicas,
+        global_batch_size(config, devices),
         hparams.use_fixed_batch_size,
         hparams.max_length,
         config.seed,
@@ -117,14 +119,15 @@ def batch_plan(config, devices, split):
 
 def switches(config):
     """Returns what is on of precision and speed, as words for the log."""
-    return [
-        *([config.mixed_precision] if config.mixed_precision != "none" else []),
-        *(["XLA"] if config.jit_compile else []),
-        *(["remat"] if config.hparams.remat else []),
-        *(["deterministic"] if config.deterministic else []),
-        *([f"{config.steps_per_execution} updates in a call"] if config.steps_per_execution > 1 else []),
-        *([f"averages of decay {config.ema_decay:g}"] if config.ema_decay else []),
-    ]
+    words = {
+        config.mixed_precision: config.mixed_precision != "none",
+        "XLA": config.jit_compile,
+        "remat": config.hparams.remat,
+        "deterministic": config.deterministic,
+        f"{config.steps_per_execution} updates in a call": config.steps_per_execution > 1,
+        f"averages of decay {config.ema_decay:g}": config.ema_decay > 0,
+    }
+    return [word for word, on in words.items() if on]
 
 
 def describe(log, config, devices, problem, plan, model):
@@ -142,7 +145,7 @@ def describe(log, config, devices, problem, plan, model):
     log.say(f"training examples: {plan.examples:,}; {long:,} above max_length={hparams.max_length} {fate}")
     log.say(", ".join([f"devices: {devices.describe()}", *switches(config)]))
     unit = "examples" if hparams.use_fixed_batch_size else "tokens (source and target, padded)"
-    everything = hparams.batch_size * (devices.replicas if hparams.batch_size_per_replica else 1)
+    everything = global_batch_size(config, devices)
     shares = (
         f", {everything / devices.replicas:g} on each of {devices.replicas} devices" if devices.replicas > 1 else ""
     )

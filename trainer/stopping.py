@@ -62,9 +62,15 @@ class StopSignal(contextlib.AbstractContextManager):
     def _save_together(self, step):
         """Is called by TensorFlow on all workers after the same number of checks."""
         self._save(step)
-        received = [int(text) for text in agreement.gather(self._devices, str(int(self.received or 0)))]
-        self.received = signal.Signals(next(number for number in received if number))
+        self.received = self.heard()
         self._stopped = True
+
+    def heard(self):
+        """Returns the signal that any of the workers has received, or None; for all of them to call together."""
+        if not self._devices:
+            return self.received
+        received = [int(text) for text in agreement.gather(self._devices, str(int(self.received or 0)))]
+        return next((signal.Signals(number) for number in received if number), None)
 
     def _receive(self, number, frame):
         if self.received and number == signal.SIGINT:

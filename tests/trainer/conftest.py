@@ -17,6 +17,14 @@ def tiny_dir():
 
 
 @pytest.fixture
+def run(tiny_dir, tmp_path):
+    """The `RunDir` of a new run of tiny_copy, without checkpoints."""
+    from tests.trainer.checkpointed import make_run
+
+    return make_run(tmp_path / "run")
+
+
+@pytest.fixture
 def train(tiny_dir, tmp_path):
     """A function that trains into <temporary>/<name> and returns the exit code. The class problem compiles fastest."""
     import trainer

@@ -7,16 +7,11 @@ import pytest
 import tensorflow as tf
 
 import trainer
-from tests.trainer.checkpointed import build, damage, fill, make_run
+from tests.trainer.checkpointed import build, damage, fill
 from trainer import average, checkpoints
 from trainer.named_tensors import Reader, model_variables, write
 from trainer.run_dir import RunDir
 from ut_keras.errors import UserError
-
-
-@pytest.fixture
-def run(tiny_dir, tmp_path):
-    return make_run(tmp_path / "run")
 
 
 @pytest.fixture

@@ -5,16 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from tests.trainer.checkpointed import build, fill, make_run, steps, weights
+from tests.trainer.checkpointed import build, fill, steps, weights
 from trainer import checkpoints
 from trainer.checkpoints import Checkpoints
 from trainer.run_dir import RunDir
 from ut_keras.errors import UserError
-
-
-@pytest.fixture
-def run(tiny_dir, tmp_path):
-    return make_run(tmp_path / "run")
 
 
 def best_of(run):

@@ -11,14 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from tests.trainer.checkpointed import all_are, build, damage, fill, make_run, steps, weights
+from tests.trainer.checkpointed import all_are, build, damage, fill, steps, weights
 from trainer import checkpoint_files, checkpoints
 from ut_keras.errors import UserError
-
-
-@pytest.fixture
-def run(tiny_dir, tmp_path):
-    return make_run(tmp_path / "run")
 
 
 @pytest.fixture

@@ -11,11 +11,6 @@ from ut_keras import optimizers
 from ut_keras.errors import UserError
 
 
-@pytest.fixture
-def run(tiny_dir, tmp_path):
-    return make_run(tmp_path / "run")
-
-
 def test_model_optimizer_and_step_come_back(run):
     model, optimizer, saved = build(run)
     for index, variable in enumerate(optimizer.variables):

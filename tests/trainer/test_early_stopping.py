@@ -7,6 +7,7 @@ import pytest
 
 from trainer import progress
 from trainer.early_stopping import EarlyStopping, Standing, standing_of
+from trainer.run_dir import RunDir
 
 NAN = float("nan")
 
@@ -40,7 +41,9 @@ def a_run(lines, best_record=None, monkeypatch=None):
     if monkeypatch:
         monkeypatch.setattr("trainer.early_stopping.best_values", lambda run: best_record)
     problem = types.SimpleNamespace(selection="accuracy")
-    return types.SimpleNamespace(path="runs/x", metrics=lambda: lines, problem=problem)
+    run = types.SimpleNamespace(path="runs/x", metrics=lambda: lines, problem=problem)
+    run.evaluations = lambda: RunDir.evaluations(run)
+    return run
 
 
 def check(patience, run):

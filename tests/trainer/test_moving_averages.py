@@ -2,16 +2,11 @@
 
 import pytest
 
-from tests.trainer.checkpointed import all_are, build, fill, make_run
+from tests.trainer.checkpointed import all_are, build, fill
 from trainer import checkpoints
 from trainer.named_tensors import Reader
 from trainer.warm_start import warm_start
 from ut_keras import optimizers
-
-
-@pytest.fixture
-def run(tiny_dir, tmp_path):
-    return make_run(tmp_path / "run")
 
 
 @pytest.fixture

@@ -7,28 +7,22 @@ import pytest
 import tensorflow as tf
 
 import trainer
+from tests.trainer.run_files import saved
 from trainer.run_dir import RunDir
 
 pytestmark = pytest.mark.slow  # each of them compiles training
 
 
-def tensors(path):
-    """Returns {name: array} of the numbers in the last checkpoint of a directory."""
-    reader = tf.train.load_checkpoint(str(path))
-    types = reader.get_variable_to_dtype_map()
-    return {name: reader.get_tensor(name) for name in types if types[name] != tf.string}
-
-
 def test_averages_are_what_every_other_command_uses(train, tmp_path, capsys):
     # The weights jump, their averages lag behind.
     assert train("run", "--train_steps=6", "--ema_decay=0.9", "--hparams=learning_rate_constant=0.05,eval_every=6") == 0
-    saved = tensors(tmp_path / "run" / "checkpoints" / "ckpt-6")
-    best = tensors(tmp_path / "run" / "best" / "ckpt-6")
+    last = saved(tmp_path / "run")
+    best = saved(tmp_path / "run", "best")
     names = [name for name in best if name.startswith("model/")]
     assert names
     for name in names:
-        np.testing.assert_array_equal(best[name], saved[name.replace("model/", "averaged/", 1)])
-    assert any(np.abs(saved[name] - best[name]).max() > 0.01 for name in names)
+        np.testing.assert_array_equal(best[name], last[name.replace("model/", "averaged/", 1)])
+    assert any(np.abs(last[name] - best[name]).max() > 0.01 for name in names)
     for checkpoint in ("best", "last"):
         weights = [weight.numpy() for weight in trainer.load(str(tmp_path / "run"), checkpoint).model.weights]
         assert sum(any(np.array_equal(weight, best[name]) for weight in weights) for name in names) == len(names)
@@ -78,7 +72,7 @@ def test_a_broken_update_is_left_out_and_counted(train, tmp_path, capsys):
     assert train("skips", "--train_steps=8", recipe, "--schedule=train", "--on_nan=skip") == 0
     lines = RunDir.open(tmp_path / "skips").metrics()
     assert sum(line.get("train/skipped", 0) for line in lines) >= 1
-    assert all(np.all(np.isfinite(value)) for value in tensors(tmp_path / "skips" / "checkpoints" / "ckpt-8").values())
+    assert all(np.all(np.isfinite(value)) for value in saved(tmp_path / "skips").values())
 
 
 def test_switches_of_precision_and_speed_reach_the_same_run(train, tmp_path):
@@ -91,7 +85,7 @@ def test_switches_of_precision_and_speed_reach_the_same_run(train, tmp_path):
     ):
         assert train(name, "--train_steps=3", "--schedule=train", "--hparams=relu_dropout=0", *flags) == 0
     for name in ("deterministic", "several"):
-        first, other = (tensors(tmp_path / run / "checkpoints" / "ckpt-3") for run in ("plain", name))
+        first, other = (saved(tmp_path / run) for run in ("plain", name))
         assert first.keys() == other.keys()
     assert RunDir.open(tmp_path / "remat").hparams.remat
 
