@@ -70,6 +70,8 @@ class Algorithmic(Problem):
         else:
             self._task = Task(**settings)
             vocabulary = SymbolVocabulary(self._task.symbols)
+        if task == "sort":
+            self.eval_metrics = ("edit_distance",)
         if task.startswith("reverse"):
             self.default_hparams_set = "universal_transformer_reverse"
         self.vocabularies = {"inputs": vocabulary, "targets": vocabulary}

@@ -6,7 +6,7 @@ import numpy as np
 
 from problems import lambada_files, novel_text
 from problems.packed import PackedSplit, Rows
-from problems.problem import Problem, with_end
+from problems.problem import TEXT_METRICS, Problem, with_end
 from problems.vocabulary import UNK, OpenWordVocabulary, split_words
 from ut_keras.errors import UsageError, UserError
 
@@ -161,6 +161,7 @@ class LambadaLm(Lambada):
 
     scored = "last"
     selection = "loss"
+    eval_metrics = TEXT_METRICS
     default_hparams_set = "universal_transformer_lambada_lm"
     _known_from = "the vocabulary"
 

@@ -16,6 +16,7 @@ from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
 from ut_keras.hparams import Features
 
+TEXT_METRICS = ("approx_bleu_score", "rouge_2_fscore", "rouge_L_fscore")  # of tensor2tensor's text problems
 _FILE = "problem.json"
 _NOT_SAVED = "{} is not a problem that was saved by this program"
 _MOST = 2**31 - 1
@@ -43,6 +44,8 @@ class Problem:
             reports it apart, and whether it is preferred to the id in the split's extras["wrong"], where there is one.
         selection: how the best checkpoint is chosen on dev: by teacher-forced "accuracy", or by "loss" (negative
             log-likelihood).
+        eval_metrics: names of tensor2tensor's teacher-forced metrics that are reported beside those of every problem,
+            where targets are sequences: "approx_bleu_score", "rouge_2_fscore", "rouge_L_fscore", "edit_distance".
         default_hparams_set: the hparams set that fits the problem.
         description: one line.
         vocabularies: {"inputs": Vocabulary or None, "targets": Vocabulary}; None before `prepare`.
@@ -57,6 +60,7 @@ class Problem:
     target = "sequence"
     scored = "all"
     selection = "accuracy"
+    eval_metrics = ()
     default_hparams_set = None
     arguments = {}
     words_per_sentence = None
@@ -299,7 +303,7 @@ class Problem:
         if self._loaded is None:
             return
         self._refuse_other_vocabulary()
-        if self._loaded[0] != self.fingerprint:
+        if self._loaded[0] not in (self.fingerprint, None):  # a run that was imported has seen no data yet
             raise UserError(
                 f"{self.name}: the data in {self.data_dir} are not those of the run: their fingerprint is "
                 f"{self.fingerprint[:12]} and the run's {self._loaded[0][:12]}; give it its own data, or choose "

@@ -14,7 +14,7 @@ import numpy as np
 from problems import agreement_data, agreement_files, vocabulary_file
 from problems.agreement_words import TrainedWords
 from problems.packed import PackedSplit, Rows
-from problems.problem import Problem, with_end
+from problems.problem import TEXT_METRICS, Problem, with_end
 from problems.verb_forms import PLURAL, SINGULAR
 from problems.vocabulary import NUM_RESERVED, OpenWordVocabulary, WordVocabulary
 from ut_keras.errors import UsageError, UserError
@@ -184,6 +184,7 @@ class LanguageModeling(SubjectVerbAgreement):
 
     scored = "last"
     selection = "loss"
+    eval_metrics = TEXT_METRICS
     default_hparams_set = "universal_transformer_sva_lm"
 
     def max_output_length(self, input_length):

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from problems import subwords
 from problems.stories import PUNCTUATION, SENTENCE_ENDS
+from problems.t2t_subwords_graph import T2tSubwordText, T2tSubwordTokenizer
 from problems.vocabulary import BLANKS, EOS, NUM_RESERVED, PAD, UNK, UNKNOWN
 
 _UNKNOWN = -1
@@ -75,6 +76,14 @@ class SubwordEncoder(_LineEncoder):
         return parts.with_flat_values(spelled).merge_dims(1, 2)
 
 
+class T2tSubwordEncoder(_LineEncoder):
+    """Twin of T2tSubwordVocabulary.encode; see `encoder`."""
+
+    def __init__(self, vocabulary, end=True):
+        super().__init__(vocabulary, end)
+        self.ids_of = T2tSubwordTokenizer(vocabulary)
+
+
 class ByteEncoder(_LineEncoder):
     """Twin of ByteVocabulary.encode; see `encoder`."""
 
@@ -93,11 +102,9 @@ class _ListedEncoder(_LineEncoder):
         end: see `encoder`.
     """
 
-    unknown = _UNKNOWN  # the id of a part that is not in the vocabulary; a line with a part of id -1 is refused
-
     def __init__(self, vocabulary, end=True):
         super().__init__(vocabulary, end)
-        self._table = _table(vocabulary, self.unknown)
+        self._table = _table(vocabulary)
 
     def ids_of(self, lines):
         parts = self.parts_of(lines)
@@ -107,17 +114,19 @@ class _ListedEncoder(_LineEncoder):
 
 
 class WordEncoder(_ListedEncoder):
-    """Twin of WordVocabulary.encode and NumberVocabulary.encode; see `encoder`."""
+    """Twin of the encoding of words between blanks: WordVocabulary, OpenWordVocabulary, NumberVocabulary."""
+
+    blanks = BLANKS
 
     def parts_of(self, lines):
-        words = tf.strings.split(tf.strings.regex_replace(lines, f"[{BLANKS}]", " "), " ")
+        words = tf.strings.split(tf.strings.regex_replace(lines, f"[{self.blanks}]", " "), " ")
         return tf.ragged.boolean_mask(words, words != "")
 
 
-class OpenWordEncoder(WordEncoder):
-    """Twin of OpenWordVocabulary.encode; see `encoder`."""
+class T2tWordEncoder(WordEncoder):
+    """Twin of T2tWordVocabulary.encode; see `encoder`."""
 
-    unknown = UNK
+    blanks = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class CharacterEncoder(_ListedEncoder):
@@ -227,6 +236,19 @@ class SubwordDecoder(tf.Module):
         return self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, _shown(ids, UNK + 1, self._size)))
 
 
+class T2tSubwordDecoder(tf.Module):
+    """Twin of T2tSubwordVocabulary.decode: [B, N] int -> [B] string."""
+
+    def __init__(self, vocabulary):
+        super().__init__(name="t2t_subword_decoder")
+        self._text = T2tSubwordText(vocabulary)
+        self._size = vocabulary.size
+
+    def __call__(self, ids):
+        ids = tf.cast(ids, tf.int32)
+        return self._text(ids, _shown(ids, NUM_RESERVED, self._size))
+
+
 class ClassDecoder(tf.Module):
     """Twin of the text of a class: its entry, or the empty string for the reserved ids.
 
@@ -274,12 +296,13 @@ def _shown(ids, first, end):
     return before_end & (ids >= first) & (ids < end)
 
 
-def _table(vocabulary, unknown=_UNKNOWN):
+def _table(vocabulary):
+    """Returns the table from entries to ids; where the vocabulary has no unknown word, that of others is -1."""
+    ids = {entry: number for number, entry in enumerate(vocabulary.entries, vocabulary.reserved)}
     initializer = tf.lookup.KeyValueTensorInitializer(
-        tf.constant(vocabulary.entries),
-        tf.range(vocabulary.reserved, vocabulary.size, dtype=tf.int32),
+        tf.constant(list(ids), tf.string), tf.constant(list(ids.values()), tf.int32)
     )
-    return tf.lookup.StaticHashTable(initializer, unknown)
+    return tf.lookup.StaticHashTable(initializer, vocabulary.unknown or _UNKNOWN)
 
 
 def _tokenizer(vocabulary):
@@ -293,9 +316,11 @@ _ENCODERS = {
     "characters": CharacterEncoder,
     "numbers": WordEncoder,
     "words": WordEncoder,
-    "open_words": OpenWordEncoder,
+    "open_words": WordEncoder,
     "bytes": ByteEncoder,
     "subwords": SubwordEncoder,
+    "t2t_subwords": T2tSubwordEncoder,
+    "t2t_words": T2tWordEncoder,
 }
 
-_DECODERS = {"bytes": ByteDecoder, "subwords": SubwordDecoder}
+_DECODERS = {"bytes": ByteDecoder, "subwords": SubwordDecoder, "t2t_subwords": T2tSubwordDecoder}

@@ -12,7 +12,7 @@ import numpy as np
 
 from problems import vocabulary_file
 from problems.packed import Packed, PackedSplit, Rows
-from problems.problem import Problem, log, with_end
+from problems.problem import TEXT_METRICS, Problem, log, with_end
 from problems.vocabulary import BLANKS, ByteVocabulary, OpenWordVocabulary, WordVocabulary, split_words
 from ut_keras.errors import UsageError, UserError
 
@@ -46,8 +46,8 @@ class TextProblem(Problem):
         vocabulary: "subwords" (SentencePiece, any text), "words" (the most frequent ones; others are unknown) or
             "bytes" (problem argument).
         vocabulary_size: the most ids of subwords or words (problem argument).
-        vocabulary_file: a SentencePiece model (.model) or a list of words, one a line, to be used instead
-            (problem argument).
+        vocabulary_file: a SentencePiece model (.model), a file of tensor2tensor's (vocab.*.subwords) or a list of
+            words, one a line, to be used instead (problem argument).
 
     Raises:
         UsageError: an argument does not fit.
@@ -56,6 +56,7 @@ class TextProblem(Problem):
     columns = ("inputs", "targets")
     stored_columns = {}
     stored_splits = {}
+    eval_metrics = TEXT_METRICS
     arguments = {"vocabulary": "subwords", "vocabulary_size": 8000, "vocabulary_file": ""}
 
     def __init__(self, name, **arguments):

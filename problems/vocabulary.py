@@ -1,10 +1,11 @@
 """Vocabularies of listed entries, and bytes: text to ids and back. Standard library only.
 
 Ids: 0 is padding, 1 the end of a sequence, an entry's id its index plus the number of reserved ids. Reserved
-ids have no spelling, so no text can collide with them. Subwords are in subwords.py, the twins of all
-kinds on tensors in text_graph.py.
+ids have no spelling, so no text can collide with them. Subwords are in subwords.py, tensor2tensor's in t2t_subwords.py
+and t2t_words.py, the twins of all kinds on tensors in text_graph.py.
 """
 
+import importlib
 import re
 
 from ut_keras.errors import UserError
@@ -15,6 +16,13 @@ EOS = 1
 NUM_RESERVED = 2
 UNK = 2  # where a kind has an unknown word
 UNKNOWN = "<unk>"  # how it is shown; never read
+
+# Modules of the kinds that register themselves when they are first read.
+_ELSEWHERE = {
+    "subwords": "problems.subwords",
+    "t2t_subwords": "problems.t2t_subwords",
+    "t2t_words": "problems.t2t_words",
+}
 
 # The white space of both twins. Python's own idea of it (no-break space, U+0085, ...) differs from the graph's.
 BLANKS = "\t\n\v\f\r "
@@ -116,8 +124,8 @@ class Vocabulary:
     @staticmethod
     def from_dict(values):
         """Returns the vocabulary that `to_dict` described."""
-        if values["kind"] == "subwords":
-            from problems import subwords  # noqa: F401  (a kind that needs more than the standard library)
+        if values["kind"] in _ELSEWHERE:
+            importlib.import_module(_ELSEWHERE[values["kind"]])
         return Vocabulary._kinds[values["kind"]]._from_dict(values)
 
     @classmethod

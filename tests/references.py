@@ -35,11 +35,12 @@ def layer_norm(x, scale, bias, epsilon=1e-6):
     return out * scale + bias
 
 
-def attention(x, memory, kernels, num_heads, visible, relative=None):
+def attention(x, memory, kernels, num_heads, visible, relative=None, change=None):
     """Multi-head attention of x [L, D] to memory [S, D].
 
     kernels: (queries, keys, values, output), each [D, D]. visible: [L, S] bool. relative: tables of keys and
-    values [2R + 1, E], indexed by the clipped distance from query to key.
+    values [2R + 1, E], indexed by the clipped distance from query to key. change: what becomes of a query's weights
+    over the keys that it sees, [keys] -> [keys].
     """
     queries, keys, values = (np.asarray(a, float) @ kernel for a, kernel in zip((x, memory, memory), kernels))
     size = queries.shape[1] // num_heads
@@ -51,8 +52,9 @@ def attention(x, memory, kernels, num_heads, visible, relative=None):
             added = {j: (0.0, 0.0) if relative is None else _relative(i, j, relative) for j in seen}
             logits = [queries[i, part] @ (keys[j, part] + added[j][0]) / math.sqrt(size) for j in seen]
             exponents = [math.exp(logit - max(logits)) for logit in logits]
-            for j, exponent in zip(seen, exponents):
-                mixed[i, part] += exponent / sum(exponents) * (values[j, part] + added[j][1])
+            weights = np.array(exponents) / sum(exponents)
+            for j, weight in zip(seen, weights if change is None else change(weights)):
+                mixed[i, part] += weight * (values[j, part] + added[j][1])
     return mixed @ kernels[3]
 
 
@@ -109,12 +111,13 @@ def block(x, layer, memory=None):
     sublayers = [attend(layer.self_attention, True)]
     if options["cross_attention"]:
         sublayers.append(attend(layer.encdec_attention, False))
-    weights = [_array(getattr(layer.ffn, f"_{name}")) for name in ("kernel1", "bias1", "kernel2", "bias2")]
-    if options["transition"] == "fc":
-        sublayers.append(lambda y: fully_connected(y, weights))
-    else:
+    if options["transition"] != "none":
+        weights = [_array(getattr(layer.ffn, f"_{name}")) for name in ("kernel1", "bias1", "kernel2", "bias2")]
         depthwise = [_array(weight) for weight in layer.ffn._depthwise]
-        sublayers.append(lambda y: separable_convolutions(y, weights + depthwise, options["causal"]))
+        if depthwise:
+            sublayers.append(lambda y: separable_convolutions(y, weights + depthwise, options["causal"]))
+        else:
+            sublayers.append(lambda y: fully_connected(y, weights))
     x = np.asarray(x, float)
     for sublayer, norm in zip(sublayers, layer.norms, strict=True):
         scale, bias = _array(norm.scale), _array(norm.bias)

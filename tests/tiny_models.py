@@ -22,10 +22,16 @@ OPTIONS = {
     "frozen": {"halting": "frozen"},
     "frozen pre sepconv": {"halting": "frozen", "norm": "pre", "transition": "sepconv", "num_blocks": 2},
     "basic": {"halting": "basic", "norm": "pre", "signal": {"layout": "t2t", "step": "learned"}},
-    "accumulated relative": {"halting": "accumulated", "max_relative_position": 2, "zero_padding": True},
-    "accumulated sepconv concat": {
+    "accumulated relative hard": {
+        "halting": "accumulated",
+        "max_relative_position": 2,
+        "hard_attention_k": 3,
+        "zero_padding": True,
+    },
+    "accumulated sepconv concat SRU": {
         "halting": "accumulated",
         "transition": "sepconv",
+        "sru": True,
         "signal": {"combine": "concat", "step": "learned"},
     },
     "global": {"halting": "global"},
@@ -33,6 +39,17 @@ OPTIONS = {
     "random": {"halting": "random", "norm": "pre", "signal": {"position": False}},
     "remat, no step signal": {"remat": True, "signal": {"step": "none"}, "transition": "sepconv", "norm": "pre"},
 }
+
+# Every recurrence type, with one option of those that change what it reads.
+TYPES = {
+    "highway": {"recurrence": {"type": "highway", "gates_inputs": "ist"}, "zero_padding": True},
+    "skip": {"recurrence": "skip", "num_blocks": 2},
+    "dwa": {"recurrence": "dwa"},
+    "rnn": {"recurrence": "rnn"},
+    "gru": {"recurrence": "gru", "num_blocks": 2, "zero_padding": True},
+    "lstm": {"recurrence": {"type": "lstm", "use_memory_as_final_state": True}, "halting": "frozen"},
+}
+TYPES = {name: {"norm": "pre", **options} for name, options in TYPES.items()}
 
 
 def make(kind, seed=0, **options):

@@ -116,6 +116,17 @@ def average(arguments):
     return 0
 
 
+def import_t2t(arguments):
+    """Writes a checkpoint of tensor2tensor's as a run directory and prints where it is."""
+    from trainer import import_t2t
+
+    plan = import_t2t.resolve(arguments)
+    import_tensorflow()
+    import_t2t.write(plan)
+    print(plan.output_dir)
+    return 0
+
+
 def explain(arguments):
     """Writes a page about one input and prints where it is."""
     problem = _open(arguments).problem

@@ -6,6 +6,7 @@ import sys
 
 from trainer import checkpoint_files
 from trainer.cluster import from_environment
+from trainer.idle_hparams import idle_changes
 from trainer.run_dir import RunDir, refuse_foreign
 from trainer.train_config import TrainConfig
 from trainer.writable import refuse_unwritable
@@ -23,15 +24,19 @@ RECIPE = (
     "optimizer_momentum_momentum optimizer_momentum_nesterov learning_rate learning_rate_constant "
     "learning_rate_schedule learning_rate_warmup_steps learning_rate_decay_steps learning_rate_decay_rate "
     "learning_rate_decay_staircase clip_grad_norm weight_decay label_smoothing batch_size batch_size_per_replica "
-    "use_fixed_batch_size long_examples train_steps eval_every"
+    "use_fixed_batch_size optimizer_multistep_accumulate_steps long_examples train_steps eval_every "
+    "activation_dtype"  # mixed_precision says it, which is compared by itself: older runs have that alone
 ).split()
 
 
 # Flags that the configuration takes as they are.
 _TAKEN = (
-    "strategy worker_timeout gradient_accumulation steps_per_execution mixed_precision jit_compile deterministic "
+    "strategy worker_timeout steps_per_execution jit_compile deterministic "
     "ema_decay on_nan early_stopping export_best log_every profile keep_checkpoints"
 ).split()
+
+# Values of --mixed_precision and the activation_dtype of each.
+_DTYPES = {"none": "float32", "mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 
 
 def resolve(arguments):
@@ -52,7 +57,12 @@ def resolve(arguments):
     hparams = hparams.override(changes)
     for name, reason in idle_changes(hparams, changes):
         print(f"warning: {name} has no effect under {reason}", file=sys.stderr)
-    flags = {"train_steps": arguments.train_steps, "eval_every": arguments.eval_every, "remat": arguments.remat}
+    flags = {
+        "train_steps": arguments.train_steps,
+        "eval_every": arguments.eval_every,
+        "remat": arguments.remat,
+        "activation_dtype": _DTYPES.get(arguments.mixed_precision),
+    }
     hparams = hparams.override({name: value for name, value in flags.items() if value is not None})
     refuse_misused_flags(arguments)
     config = TrainConfig(
@@ -68,6 +78,8 @@ def resolve(arguments):
         seed=arguments.seed or 0,
         cluster=from_environment(arguments.strategy, arguments.worker_timeout),
         evaluate=arguments.schedule != "train",
+        gradient_accumulation=arguments.gradient_accumulation or hparams.optimizer_multistep_accumulate_steps or 1,
+        mixed_precision=next(policy for policy, dtype in _DTYPES.items() if dtype == hparams.activation_dtype),
         **{name: getattr(arguments, name) for name in _TAKEN},
     )
     if config.cluster and not config.cluster.chief:
@@ -128,18 +140,6 @@ def refuse_no_start(source):
             f"--warm_start_from={source}: there is no run directory and no checkpoint of this name; "
             "a checkpoint is named DIR/checkpoints/ckpt-1000"
         )
-
-
-def idle_changes(hparams, changes):
-    """Returns [(name, reason)] for those of the names `changes` that another recurrence type or optimizer reads."""
-    acts = hparams.recurrence_type == "act"
-    found = []
-    for name in changes:
-        if name == "num_rec_steps" if acts else name.startswith("act_"):
-            found.append((name, f"recurrence_type={hparams.recurrence_type}"))
-        elif name.startswith("optimizer_") and not name.startswith(f"optimizer_{hparams.optimizer}_"):
-            found.append((name, f"optimizer={hparams.optimizer}"))
-    return found
 
 
 def find_problem(arguments):

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from problems.pipeline import evaluation_batches
-from trainer import reduction
+from trainer import eval_metrics, reduction
 from trainer.answers import answer_ids
 from trainer.output_limit import OutputLimit
 from trainer.progress import Progress
@@ -27,6 +27,9 @@ class Evaluator:
         log: `Progress`, told how far it is; None: nobody is.
         options: `DecodingOptions` of the free-running scores, its `max_steps` of all scores; None: greedy search.
         output_limit: `OutputLimit` of these; None: the problem's own limit.
+
+    Raises:
+        UsageError: the problem's `eval_metrics` has an unknown name.
     """
 
     def __init__(self, loaded, log=None, options=None, output_limit=None):
@@ -38,6 +41,7 @@ class Evaluator:
         features = loaded.problem.features
         self._sequence = features.target == "sequence"
         self._decodes = self._sequence and bool(features.input_vocabulary_size)
+        self._metrics = eval_metrics.of_problem(loaded.problem)
 
     def evaluate(self, split, name, free_running=True, limit=None):
         """Scores one split.
@@ -109,12 +113,14 @@ class Evaluator:
         wrong = split.extras.get("wrong")
         for batch in evaluation_batches(split, self._measure_batch.positions, limit=limit):
             index = batch["index"].numpy()
-            for key, numbers in self._measure_batch(batch, wrong[index] if wrong is not None else None).items():
+            alternatives = wrong[index] if wrong is not None else None
+            for key, numbers in self._measure_batch(batch, alternatives, self._metrics).items():
                 values.setdefault(key, np.zeros(len(split), np.float32))[index] = numbers
             done += len(index)
             self._doing(f"scoring {name}: {done:,} of {len(indices):,} examples")
         if not values:  # an empty split
-            names = ("tokens", "right", "neg_log_likelihood", "sequences", "sequence_right")
+            names = ("tokens", "right", "right_top5", "neg_log_likelihood", "sequences", "sequence_right")
+            names += tuple(eval_metrics.columns(self._metrics))
             values = {key: np.zeros(0, np.float32) for key in names}
         return reduction.chosen(values, indices)
 

@@ -137,6 +137,30 @@ def _average_flags(parser):
     add_usr_dir(parser)
 
 
+def _import_flags(parser):
+    parser.add_argument(
+        "--checkpoint",
+        "--checkpoint_path",
+        type=filled,
+        metavar="DIR|PATH",
+        help="tensor2tensor's output directory, or one checkpoint of it: DIR/model.ckpt-1000",
+    )
+    add_problem_flags(parser)
+    parser.add_argument(
+        "--hparams_set",
+        type=filled,
+        metavar="NAME",
+        help="the set it was trained with; hparams.json beside the checkpoint wins over it",
+    )
+    parser.add_argument("--hparams", action="append", metavar="K=V,K=V", help="changes that win over both")
+    parser.add_argument(
+        "--vocabulary", type=filled, metavar="FILE", help="tensor2tensor's vocabulary file, vocab.*.subwords or a list"
+    )
+    parser.add_argument("--output_dir", type=filled, metavar="DIR", help="the run directory to write")
+    add_data_flags(parser)
+    add_usr_dir(parser)
+
+
 def _explain_flags(parser):
     add_run_flags(parser)
     parser.add_argument("--text", metavar="TEXT", help="one input; a prompt for a language model")
@@ -209,6 +233,14 @@ COMMANDS = {
         _average_flags,
         "trainer.commands:average",
         ("output_dir",),
+    ),
+    "import_t2t": Command(
+        "make a run of a tensor2tensor checkpoint",
+        "Writes weights, optimizer and step of a checkpoint of tensor2tensor (TensorFlow 1) as a\n"
+        "run directory, which every other command takes and training goes on from, and prints its path.",
+        _import_flags,
+        "trainer.commands:import_t2t",
+        ("checkpoint", "problem", "output_dir"),
     ),
     "explain": Command(
         "show what a model did with one input, as a web page",

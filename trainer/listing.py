@@ -3,8 +3,10 @@
 import dataclasses
 import inspect
 
+from trainer.idle_hparams import idle_changes
 from ut_keras import hparams, registry
 from ut_keras.errors import UserError
+from ut_keras.models.search_spaces import SEARCH_SPACES
 
 _KINDS = {"problems": registry.problems, "models": registry.models, "hparams": registry.hparams_sets}
 
@@ -20,20 +22,33 @@ def run(arguments):
         if not arguments.what:
             print(f"{kind}:")
         indent = "" if arguments.what else "  "
-        names = _KINDS[kind].names()
-        width = max(map(len, names), default=0)
-        for name in names:
-            print(f"{indent}{name:{width}}  {_KINDS[kind].summary(name)}".rstrip())
+        rows = [(name, _KINDS[kind].summary(name)) for name in _KINDS[kind].names()]
+        if kind == "hparams":
+            rows += [(name, f"Search space around {space.hparams_set}.") for name, space in SEARCH_SPACES.items()]
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, summary in rows:
+            print(f"{indent}{name:{width}}  {summary}".rstrip())
     return 0
 
 
 def _show(what, name):
-    if what == "hparams":
+    if what == "hparams" and name in SEARCH_SPACES:
+        _show_space(name, SEARCH_SPACES[name])
+    elif what == "hparams":
         print_hparams(name, registry.hparams_sets.get(name)())
     elif what == "models":
         _show_model(name)
     else:
         _show_problem(name)
+
+
+def _show_space(name, space):
+    print(f"# {name}: what to vary around the hparams set {space.hparams_set}")
+    print("# no command searches it; ut_keras.models.search_spaces.sample draws from it")
+    for hparam, choices in space.ranges.items():
+        print(f"{hparam}: {', '.join(map(str, choices)) if isinstance(choices, tuple) else choices}")
+    for hparam, reason in idle_changes(registry.hparams_sets.get(space.hparams_set)(), space.ranges):
+        print(f"# {hparam} has no effect under {reason}")
 
 
 def _show_model(name):

@@ -7,6 +7,7 @@ included).
 import numpy as np
 import tensorflow as tf
 
+from trainer import eval_metrics
 from trainer.reduction import LAST_WORD
 from ut_keras import metrics
 
@@ -30,9 +31,11 @@ class Measure:
         batch: {"targets": [B, M]} and, where the problem has them, "inputs" [B, L] or [B, S, W], int; other keys
             are not read.
         alternatives: [B] int, ids to compare the last word with, 0: none; read where `problem.scored` is "last".
+        names: metrics of whole sequences (`eval_metrics.METRICS`) that are measured too.
 
     Returns:
-        {name: [B] float32 array}: the names of `metrics.by_example`; where the last word counts those of
+        {name: [B] float32 array}: the names of `metrics.by_example`, and "right_top5" (tokens whose id is among the
+        five most probable ones); those of `eval_metrics.columns`; where the last word counts those of
         `metrics.last_word`, as "last_word/rank"; for each side that ponders "ponder_time/<side>" (sum over real
         positions), "positions/<side>" and "ponder_max/<side>".
     """
@@ -50,6 +53,7 @@ class Measure:
         def measure(batch, alternatives):
             logits, ponder = model(batch, training=False, return_ponder=True, **depth)
             numbers = metrics.by_example(logits, batch["targets"])
+            numbers["right_top5"] = metrics.right_in_top(logits, batch["targets"])
             if last:
                 words = metrics.last_word(logits, batch["targets"], alternatives, unknown)
                 numbers.update({LAST_WORD + name: values for name, values in words.items()})
@@ -58,7 +62,7 @@ class Measure:
                 numbers[f"ponder_time/{side}"] = tf.reduce_sum(times, axis=1)
                 numbers[f"positions/{side}"] = tf.reduce_sum(trace.weights, axis=1)
                 numbers[f"ponder_max/{side}"] = tf.reduce_max(times, axis=1)
-            return numbers
+            return numbers, tf.argmax(logits, axis=-1, output_type=tf.int32)
 
         self._names = tuple(signature)
         self._classes = features.target_vocabulary_size
@@ -68,8 +72,12 @@ class Measure:
     def positions(self):
         return max(1, min(POSITIONS, LOGITS // self._classes))
 
-    def __call__(self, batch, alternatives=None):
+    def __call__(self, batch, alternatives=None, names=()):
         if alternatives is None:
             alternatives = np.zeros(len(batch["targets"]))
-        numbers = self.compiled({name: batch[name] for name in self._names}, np.asarray(alternatives, np.int32))
-        return {name: values.numpy() for name, values in numbers.items()}
+        batch = {name: batch[name] for name in self._names}
+        numbers, predictions = self.compiled(batch, np.asarray(alternatives, np.int32))
+        numbers = {name: values.numpy() for name, values in numbers.items()}
+        if names:
+            numbers.update(eval_metrics.by_example(names, np.asarray(batch["targets"]), predictions.numpy()))
+        return numbers

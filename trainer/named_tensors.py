@@ -1,11 +1,7 @@
 """What a checkpoint of ours holds, by name, and how it goes into variables and files: all of it or nothing."""
 
 import contextlib
-import pathlib
 import re
-import shutil
-import tempfile
-import weakref
 
 import tensorflow as tf
 
@@ -13,6 +9,7 @@ from trainer import checkpoint_files
 from trainer.run_dir import space_left
 from ut_keras import optimizers
 from ut_keras.errors import UserError
+from ut_keras.readable_path import readable_path
 
 _DAMAGED = (tf.errors.OpError, IndexError)  # raised for files that are cut off, missing or of other bytes
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -41,9 +38,7 @@ class Reader:
 
     def __init__(self, path):
         self.path = path
-        self.readable = str(path)
-        if re.search(r"[\[\\]", self.readable):
-            self.readable = self._linked()
+        self.readable = readable_path(path, self)
         with _reading(path):
             self._reader = tf.train.load_checkpoint(self.readable)
             shapes = self._reader.get_variable_to_shape_map()
@@ -55,15 +50,6 @@ class Reader:
         """Returns a tensor as a numpy array."""
         with _reading(self.path):
             return self._reader.get_tensor(self._saved[name])
-
-    def _linked(self):
-        """Returns the path through a link: a directory "lr[1]" TensorFlow writes to, but reads as a pattern."""
-        path = pathlib.Path(self.path).absolute()
-        directory = tempfile.mkdtemp()
-        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        link = pathlib.Path(directory) / "checkpoints"
-        link.symlink_to(path.parent)
-        return str(link / path.name)
 
     def check(self, parts):
         """Reads all that `restore` would read for some parts, so that what is damaged of it is raised."""

@@ -1,11 +1,13 @@
 """From numbers of each example to the scores of a split or of a part of it: sums and counts, divided at the end.
 
-Legend: N examples. Nothing but numpy: which batch an example was in is forgotten.
+Legend: N examples. Nothing of TensorFlow: which batch an example was in is forgotten.
 """
 
 import math
 
 import numpy as np
+
+from trainer import eval_metrics
 
 LAST_WORD = "last_word/"  # how names of the last word's numbers begin
 _LARGEST = 700.0  # e to this is the largest that a float holds
@@ -18,7 +20,8 @@ def teacher_forced(values, sequence):
         values: {name: [N] array}.
         sequence: targets are sequences, whose token scores are named "teacher_forced".
 
-    Perplexity is e to the mean negative log-likelihood of the real tokens, never smoothed.
+    Perplexity is e to the mean negative log-likelihood of the real tokens, never smoothed. Names of tensor2tensor's
+    are beside ours: accuracy_per_sequence is sequence_accuracy, neg_log_perplexity is log_perplexity below zero.
     """
     kind = "teacher_forced/" if sequence else ""
     tokens = _total(values["tokens"])
@@ -29,6 +32,11 @@ def teacher_forced(values, sequence):
         result["tokens"] = int(tokens)
     result[f"{kind}log_perplexity"] = nll
     result[f"{kind}perplexity"] = perplexity(nll)
+    result[f"{kind}accuracy_top5"] = _mean(values["right_top5"], tokens)
+    if sequence:
+        result[f"{kind}accuracy_per_sequence"] = result[f"{kind}sequence_accuracy"]
+    result[f"{kind}neg_log_perplexity"] = 0.0 - nll
+    result.update({kind + name: score for name, score in eval_metrics.scores(values).items()})
     result.update(_last_word(values))
     for name in values:
         if name.startswith("ponder_time/"):

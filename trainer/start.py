@@ -101,7 +101,9 @@ def versions():
 
 def global_batch_size(config, devices):
     """Returns the size of a batch of all replicas of all workers together, in the unit of batch_size."""
-    return config.hparams.batch_size * (devices.replicas if config.hparams.batch_size_per_replica else 1)
+    hparams = config.hparams
+    replicas = devices.replicas if hparams.batch_size_per_replica else 1
+    return hparams.batch_size * replicas * (hparams.optimizer_multistep_accumulate_steps or 1)
 
 
 def batch_plan(config, devices, split):

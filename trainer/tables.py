@@ -1,6 +1,10 @@
 """Scores as text that people read. Standard library only."""
 
-_HIDDEN = ("/log_perplexity", "/max", "/info")  # of a group; eval.json has them
+# Of a group; eval.json has them.
+_HIDDEN = (
+    *("/log_perplexity", "/max", "/info", "/accuracy_top5", "/accuracy_per_sequence", "/neg_log_perplexity"),
+    *("/approx_bleu_score", "/rouge_2_fscore", "/rouge_L_fscore"),
+)
 
 
 def table(scores):

@@ -106,10 +106,9 @@ def _devices(parser):
     parser.add_argument(
         "--gradient_accumulation",
         type=positive,
-        default=1,
         metavar="N",
         help="take each device's rows of a batch in N parts before the one update: the same numbers in less memory "
-        "(default: 1)",
+        "(default: the set's optimizer_multistep_accumulate_steps, else 1)",
     )
     parser.add_argument(
         "--steps_per_execution",
@@ -124,8 +123,7 @@ def _numbers(parser):
     parser.add_argument(
         "--mixed_precision",
         choices=("none", "mixed_float16", "mixed_bfloat16"),
-        default="none",
-        help="Keras dtype policy; mixed_float16 scales the loss (default: none)",
+        help="Keras dtype policy; mixed_float16 scales the loss (default: by the set's activation_dtype, none in most)",
     )
     add_switch(parser, "--jit_compile", "compile forward and backward pass with XLA (once per batch shape)")
     remat = "compute each recurrent step again in the backward pass: less memory, more time (default: the set's)"

@@ -109,5 +109,5 @@ def _natural(name):
 
 
 models = Registry("model", catalogue="ut_keras.models")
-hparams_sets = Registry("hparams set", catalogue="ut_keras.models.cpu_configs")
+hparams_sets = Registry("hparams set", catalogue="ut_keras.models.hparams_catalogue")
 problems = Registry("problem")

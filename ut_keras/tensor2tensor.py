@@ -1,90 +1,23 @@
-"""Weights and hyperparameters of tensor2tensor's models -> ours.
+"""Weights and hyperparameters of tensor2tensor's models -> ours."""
 
-Formulas are T2T's where they differ from our defaults: padding halts and counts, no remainder at the step
-limit, start index "step" over the padded length, `global` halting over the whole sequence.
-"""
+import re
 
 import numpy as np
 
 from ut_keras.errors import UserError
-from ut_keras.hparams import HParams
 from ut_keras.models.build import body_arguments
+from ut_keras.models.classifier import Classifier
 from ut_keras.models.encoder import UniversalTransformerEncoder
 from ut_keras.models.language_model import UniversalTransformerLM
 from ut_keras.models.transformer import Transformer, TransformerLM
 from ut_keras.models.universal_transformer import UniversalTransformer
 from ut_keras.registry import near_names
+from ut_keras.tensor2tensor_checkpoint import T2tCheckpoint, find_checkpoint, join_shards
+from ut_keras.tensor2tensor_hparams import hparams_from_t2t
+from ut_keras.tensor2tensor_names import named_variables
 
-_MODELS = {
-    "ut": "universal_transformer",
-    "ut_enc": "universal_transformer_encoder",
-    "transformer": "transformer",
-}
-# T2T's options that change what is computed, and their values that we compute.
-_COMPUTED = {
-    "recurrence_type": ("basic", "act"),
-    "mix_with_transformer": (None,),
-    "add_sru": (False,),
-    "pos": (None, "timing"),
-    "ffn_layer": ("dense_relu_dense",),
-    "norm_type": ("layer",),
-    "hard_attention_k": (0,),
-    "proximity_bias": (False,),
-    "causal_decoder_self_attention": (True,),
-    "attention_key_channels": (0,),
-    "attention_value_channels": (0,),
-    "num_encoder_layers": (0,),
-    "num_decoder_layers": (0,),
-}
-
-
-def hparams_from_t2t(config):
-    """Returns our `HParams` for the configuration of a T2T model.
-
-    Args:
-        config: {"model": "ut", "ut_enc" or "transformer", "d": hidden size, "filter", "heads", "effective": T2T's
-            resolved hyperparameters, "hp": those that win over them, "use_target_space_embedding",
-            "target_space_id"}.
-
-    Raises:
-        UserError: an option that we do not have.
-    """
-    model = _MODELS.get(config["model"], config["model"])
-    values = {**config.get("effective", {}), **config.get("hp", {})}
-    fields = HParams.__dataclass_fields__
-    known = {
-        name: value
-        for name, value in values.items()
-        if name in fields and (not fields[name].metadata["models"] or model in fields[name].metadata["models"])
-    }
-    for name, computed in _COMPUTED.items():
-        if name in values and values[name] not in computed:
-            ours = ", ".join(repr(value) for value in computed)
-            raise UserError(f"{name}={values[name]!r} of tensor2tensor is not supported; supported: {ours}")
-    parity = {}
-    if model != "transformer":
-        parity = {
-            "act_remainder_at_limit": False,
-            "act_count_padding": True,
-            "global_over": "all",
-            "position_step_length": "padded",
-        }
-    spaces = config.get("use_target_space_embedding", False)
-    return HParams(model=model).override(
-        {
-            **known,
-            **parity,
-            "hidden_size": config["d"],
-            "filter_size": config["filter"],
-            "num_heads": config["heads"],
-            "use_target_space_embedding": spaces,
-            "target_space_id": config.get("target_space_id", 0),
-            "timing_layout": "t2t",
-            "layer_prepostprocess_dropout": 0.0,
-            "attention_dropout": 0.0,
-            "relu_dropout": 0.0,
-        }
-    )
+_HEAD = re.compile(r".*/class_label_modality_(\d+)_\d+/dense/(kernel|bias)")
+_NEVER = 20.0  # below the least bias: that of the ids which are no class of T2T's
 
 
 def model_from_t2t(config, weights):
@@ -122,9 +55,14 @@ def model_from_t2t(config, weights):
 
 
 def load_weights(model, hparams, weights):
-    """Puts T2T's weights into our model; UserError for a missing, unknown or misshapen variable."""
-    arrays = _join_shards(weights)
-    variables = named_variables(model, hparams)
+    """Puts T2T's weights into our model and returns {T2T variable name: our variable}.
+
+    Raises:
+        UserError: a missing, unknown or misshapen variable; none has been put then.
+    """
+    arrays = join_shards(weights)
+    variables = t2t_variables(model, hparams, arrays)
+    arrays = with_reserved_classes(arrays, variables, _NEVER)
     for name in variables:
         if name not in arrays:
             raise UserError(f"variable {name} is not in the checkpoint{near_names(name, arrays)}")
@@ -132,118 +70,57 @@ def load_weights(model, hparams, weights):
         if name not in variables:
             raise UserError(f"variable {name} of the checkpoint is not in the model{near_names(name, variables)}")
     for name, variable in variables.items():
-        array = np.asarray(arrays[name])
-        squeezed = tuple(size for size in array.shape if size != 1)
-        if squeezed != tuple(size for size in variable.shape if size != 1):
-            raise UserError(f"variable {name} has shape {array.shape}, the model wants {tuple(variable.shape)}")
-        variable.assign(array.reshape(variable.shape))
+        shape = np.shape(arrays[name])
+        if _without_ones(shape) != _without_ones(variable.shape):
+            raise UserError(f"variable {name} has shape {shape}, the model wants {tuple(variable.shape)}")
+    for name, variable in variables.items():
+        variable.assign(np.asarray(arrays[name]).reshape(variable.shape))
+    return variables
+
+
+def t2t_variables(model, hparams, names=()):
+    """Returns {T2T variable name: our variable}, also of a `Classifier`.
+
+    Args:
+        names: those of a checkpoint, for T2T calls the table of a classifier's inputs `shared` or `input_emb`, after
+            its number of classes.
+    """
+    if not isinstance(model, Classifier):
+        return named_variables(model, hparams)
+    head = f"{hparams.model}/class_label_modality_{model.num_classes}_{hparams.hidden_size}/dense"
+    classes = {f"{head}/kernel": model.classes.kernel, f"{head}/bias": model.classes.bias}
+    found = {**named_variables(model.encoder, hparams), **classes}
+    apart = any(name.endswith("/input_emb/weights") for name in names)
+    return {name.replace("/shared/", "/input_emb/") if apart else name: found[name] for name in found}
+
+
+def with_reserved_classes(arrays, variables, never=0.0):
+    """Returns `arrays` with the head of T2T's classes, 0 to V - 1, as that of ours, 2 to V + 1.
+
+    Ours have the ids of padding and end token before them. Their columns are 0 and their biases `never` below the
+    least: what T2T does not know it does not answer. A head of as many classes as ours stays as it is.
+    """
+    heads = {match[2]: name for name, match in ((name, _HEAD.fullmatch(name)) for name in variables) if match}
+    result = {}
+    for name, array in arrays.items():
+        head = _HEAD.fullmatch(name)
+        ours = heads.get(head[2]) if head else None
+        if ours and name != ours and variables[ours].shape[-1] == int(head[1]) + 2:
+            least = np.min(array) - never if head[2] == "bias" and never else 0.0
+            pad = [(0, 0)] * (array.ndim - 1) + [(2, 0)]
+            name, array = ours, np.pad(array, pad, constant_values=least)
+        result[name] = array
+    return result
 
 
 def read_checkpoint(path):
-    """Returns {name: array} of the model's variables in a T2T (TF1) checkpoint; optimizer slots are left out."""
-    import tensorflow as tf
+    """Returns {name: array} of the model's variables in a T2T (TF1) checkpoint, see `T2tCheckpoint.weights`.
 
-    try:
-        reader = tf.train.load_checkpoint(path)
-    except (ValueError, tf.errors.OpError) as error:
-        raise UserError(f"{path} is not a checkpoint: {error}".splitlines()[0]) from error
-    names = [name for name in reader.get_variable_to_shape_map() if name.split("/")[0] in _MODELS.values()]
-    names = [name for name in names if not name.endswith(("/Adam", "/Adam_1")) and "Adafactor" not in name]
-    return {name: reader.get_tensor(name) for name in names}
+    Args:
+        path: its directory, or the checkpoint's own path.
+    """
+    return T2tCheckpoint(find_checkpoint(path)).weights()
 
 
-def named_variables(model, hparams):
-    """Returns {T2T variable name: our variable} of a whole model; sharded tables under `.../weights`."""
-    scope = hparams.model
-    recurrence = f"universal_transformer_{hparams.recurrence_type}"
-    names = {}
-    for side in ("encoder", "decoder"):
-        layer = getattr(model, side, None)
-        if layer is None:
-            continue
-        base = f"{scope}/body/{side}"
-        inner = base if scope == "transformer" else f"{base}/{recurrence}"
-        names |= _body_variables(layer.body, base, inner)
-        if getattr(layer, "_spaces", None) is not None:
-            names[f"{scope}/body/target_space_embedding/kernel"] = layer._spaces
-    return names | _embedding_variables(model, f"{scope}/symbol_modality")
-
-
-def _body_variables(body, base, inner):
-    names = {}
-    if body.final_norm is not None:
-        names |= _norm_variables(body.final_norm, base)
-    timing = body.timing
-    if timing._table is not None:
-        names[f"{inner}/layer_embedding"] = timing._table
-    if timing._projection is not None:
-        names[f"{inner}/dense/kernel"] = timing._projection
-    halting = getattr(body, "halting", None)
-    if halting is not None and halting._kernel is not None:
-        names[f"{inner}/sigmoid_activation_for_pondering/dense/kernel"] = halting._kernel
-        names[f"{inner}/sigmoid_activation_for_pondering/dense/bias"] = halting._bias
-    for block in body.blocks:
-        names |= _block_variables(block, f"{inner}/{block.name}")
-    return names
-
-
-def _block_variables(block, base):
-    names = {}
-    sublayers = [block.self_attention, block.encdec_attention, block.ffn]
-    for layer, norm in zip([one for one in sublayers if one is not None], block.norms, strict=True):
-        place = "postprocess" if block.norm == "post" else "prepostprocess"
-        names |= _norm_variables(norm, f"{base}/{layer.name}", place)
-    for attention in sublayers[:2]:
-        if attention is None:
-            continue
-        heads = f"{base}/{attention.name}/multihead_attention"
-        names |= {f"{heads}/{part}/kernel": getattr(attention, f"_{part}") for part in ("q", "k", "v")}
-        names[f"{heads}/output_transform/kernel"] = attention._output_transform
-        if attention.max_relative_position:
-            relative = f"{heads}/dot_product_attention_relative/relative_positions"
-            names[f"{relative}_keys/embeddings"] = attention._relative_keys
-            names[f"{relative}_values/embeddings"] = attention._relative_values
-    ffn = block.ffn
-    separable = ffn.kind == "sepconv"
-    for index in (1, 2):
-        part = f"{base}/ffn/" + (f"sepconv_relu_sepconv/conv{index}_single" if separable else f"conv{index}")
-        names[f"{part}/{'pointwise_kernel' if separable else 'kernel'}"] = getattr(ffn, f"_kernel{index}")
-        names[f"{part}/bias"] = getattr(ffn, f"_bias{index}")
-        if separable:
-            names[f"{part}/depthwise_kernel"] = ffn._depthwise[index - 1]
-    return names
-
-
-def _norm_variables(norm, base, place="prepostprocess"):
-    base = f"{base}/layer_{place}/layer_norm/layer_norm"
-    return {f"{base}_scale": norm.scale, f"{base}_bias": norm.bias}
-
-
-def _embedding_variables(model, modality):
-    inputs = getattr(model, "input_embedding", None) or model.embedding
-    targets = getattr(model, "target_embedding", None) or inputs
-    first = f"{modality}_{inputs.vocabulary_size}_{inputs.hidden_size}"
-    if model.softmax is inputs:
-        return {f"{first}/shared/weights": inputs.table}
-    second = f"{modality}_{targets.vocabulary_size}_{targets.hidden_size}"
-    names = {f"{second}/softmax/weights": model.softmax.table}
-    if targets is not inputs:
-        names[f"{second}/target_emb/weights"] = targets.table
-    side = "input_emb" if getattr(model, "encoder", None) is not None else "target_emb"
-    return {**names, f"{first}/{side}/weights": inputs.table}
-
-
-def _join_shards(weights):
-    """Joins .../weights_0, weights_1, ... (row shards) to one .../weights."""
-    joined, shards = {}, {}
-    for name in weights:
-        base, _, index = name.rpartition("_")
-        if base.endswith("/weights") and index.isdigit():
-            shards.setdefault(base, {})[int(index)] = weights[name]
-        else:
-            joined[name] = weights[name]
-    for base, parts in shards.items():
-        if sorted(parts) != list(range(len(parts))):
-            raise UserError(f"the shards of {base} are not complete: {sorted(parts)}")
-        joined[base] = np.concatenate([parts[index] for index in range(len(parts))])
-    return joined
+def _without_ones(shape):
+    return tuple(size for size in shape if size != 1)

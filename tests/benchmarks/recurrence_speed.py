@@ -59,14 +59,16 @@ def _unrolled(layer):
     """Returns a call that does what `UniversalRecurrence.call` does without halting, in a Python loop."""
     import tensorflow as tf
 
+    from ut_keras.layers.depth_loop import Pass
     from ut_keras.layers.dropout import fold_seed
 
     def call(x, padding_mask, seed=None):
         lengths = tf.reduce_sum(tf.cast(padding_mask, tf.int32), axis=1)
         context = layer.prepare(padding_mask, tf.range(tf.shape(x)[1])[None], lengths, None, None, T)
+        carry, context = layer.begin(x, Pass(padding_mask, context, T, seed))
         for step in range(T):
-            _, x = layer.transform(x, step, fold_seed(seed, step), context)
-        return x, None
+            _, carry = layer.transform(carry, step, fold_seed(seed, step), context)
+        return layer.type.result(carry), None
 
     return call
 

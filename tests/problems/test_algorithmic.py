@@ -1,19 +1,17 @@
 """The algorithmic problems: generation against tensor2tensor's examples, splits, text form."""
 
-import json
-import pathlib
-
 import numpy as np
 import pytest
 
 import problems
 from problems.algorithmic_strings import Task
+from tests import golden_files
 from ut_keras.errors import UsageError, UserError
 
 NAMES = [
     f"algorithmic_{task}_{base}40" for task in ("identity", "reverse", "addition") for base in ("binary", "decimal")
 ]
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "algorithmic_examples.json"
+GOLDEN = golden_files.load_json("algorithmic_examples")
 
 
 def _answer(kind, base, inputs):
@@ -46,8 +44,11 @@ def _symbols(text, base):
 @pytest.mark.parametrize("key", ["Identity", "Reverse", "Addition"])
 @pytest.mark.parametrize(("numerals", "base"), [("Binary", 2), ("Decimal", 10)])
 def test_plain_twin_agrees_with_tensor2tensor(key, numerals, base):
-    golden = json.loads(GOLDEN.read_text())[f"Algorithmic{key}{numerals}40"]
+    golden = GOLDEN[f"Algorithmic{key}{numerals}40"]
     assert golden["num_symbols"] == base
+    task = problems.get(f"algorithmic_{key.lower()}_{numerals.lower()}40")._task
+    assert (task.train_length, task.long_length) == (golden["train_length"], golden["dev_length"])
+    assert (dict(task.sizes)["train"], dict(task.sizes)["long"]) == (golden["train_size"], golden["dev_size"])
     for example in golden["raw_examples"]:
         assert _answer(key.lower(), base, example["inputs"]) == example["targets"]
 

@@ -1,9 +1,7 @@
 """The algorithmic problems beside copying, reversing and adding digits: tensor2tensor's examples, splits, text."""
 
 import gzip
-import json
 import math
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,12 +9,12 @@ import pytest
 import problems
 from problems.algorithmic_numbers import NumberTask, pack_numbers
 from problems.algorithmic_strings import Task
-from problems.edit_distance import edit_distance, edit_distance_rate
+from tests import golden_files
 from tests.problems.conftest import SMALL, shared_folder
 from ut_keras import registry
 from ut_keras.errors import UserError
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "algorithmic_examples.json"
+GOLDEN = golden_files.load_json("algorithmic_examples")
 SIZES = (("train", 1000), ("dev", 50), ("test", 50), ("long", 300))
 NUMBERS = {
     "algorithmic_shift_decimal40": ("shift", 20),
@@ -62,7 +60,7 @@ def _number(digits, base):
 
 @pytest.mark.parametrize("name", T2T)
 def test_examples_and_sizes_of_tensor2tensor(name):
-    golden = json.loads(GOLDEN.read_text())[name]
+    golden = GOLDEN[name]
     problem = problems.get(T2T[name])
     task = problem._task
     assert (task.base, task.train_length, task.long_length, dict(task.sizes)["train"], dict(task.sizes)["long"]) == (
@@ -201,14 +199,11 @@ def test_packed_numbers():
     assert len(pack_numbers([])) == 0
 
 
-def test_edit_distance_counts_insertions_deletions_and_substitutions():
-    assert edit_distance("kitten", "sitting") == 3
-    assert edit_distance("", "abc") == edit_distance("abc", "") == 3
-    assert edit_distance_rate(["1 2 3", ""], ["1 3 3 4", "5"]) == 3 / 5
-    assert edit_distance_rate([], []) == 0
-    sort = problems.get("algorithmic_sort_problem")
+def test_sorting_alone_reports_the_edit_distance():
+    sort, shift = (problems.get(f"algorithmic_{name}") for name in ("sort_problem", "shift_decimal40"))
     assert sort.text_scores(["1 2"], ["1 2"]) == {"edit_distance": 0}
-    assert problems.get("algorithmic_shift_decimal40").text_scores(["1 2"], ["1 2"]) == {}
+    assert sort.eval_metrics == ("edit_distance",)
+    assert shift.text_scores(["1 2"], ["1 2"]) == {} and shift.eval_metrics == ()
 
 
 def test_published_sums_are_our_sums():

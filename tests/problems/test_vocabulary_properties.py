@@ -9,6 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from problems.subwords import SubwordVocabulary
+from problems.t2t_subwords import ESCAPES, T2tSubwordVocabulary
+from problems.t2t_words import T2tWordVocabulary
 from problems.vocabulary import (
     BLANKS,
     EOS,
@@ -32,6 +34,8 @@ TEXT = st.lists(
 ).map("".join)
 WORDS = ("the", "cat", "sat", "<unk>", "<pad>", "</s>", "\u2581", "e\u0301", "\u00e9", "\u00a0", "a\u2028b", "\0")
 
+KINDS = ["bytes", "subwords", "t2t_subwords", "open_words", "t2t_words", "symbols"]
+
 
 @functools.cache
 def subwords():
@@ -39,15 +43,26 @@ def subwords():
     return SubwordVocabulary.train(lines, 290)
 
 
+def t2t_subwords():
+    longer = ["the_", "at_", ", _", "cat", " _", "  ", "\u2581\u2581_", "e\u0301", "\u1112."]
+    alphabet = {*ESCAPES, *"<pad><EOS>", *"".join(longer)}
+    return T2tSubwordVocabulary([*sorted(alphabet), *longer])
+
+
 def whole_text_kinds():
-    return {"bytes": ByteVocabulary(), "subwords": subwords()}
+    return {"bytes": ByteVocabulary(), "subwords": subwords(), "t2t_subwords": t2t_subwords()}
 
 
 def all_kinds():
-    return {**whole_text_kinds(), "open_words": OpenWordVocabulary(WORDS), "symbols": SymbolVocabulary("01+\u2581")}
+    return {
+        **whole_text_kinds(),
+        "open_words": OpenWordVocabulary(WORDS),
+        "symbols": SymbolVocabulary("01+\u2581"),
+        "t2t_words": T2tWordVocabulary(WORDS),
+    }
 
 
-@pytest.mark.parametrize("kind", ["bytes", "subwords"])
+@pytest.mark.parametrize("kind", ["bytes", "subwords", "t2t_subwords"])
 @settings(deadline=None, max_examples=300)
 @given(text=TEXT)
 @example(text="")
@@ -92,7 +107,7 @@ def _graph(kind, end=True):
 
 
 @pytest.mark.parametrize("end", [True, False])
-@pytest.mark.parametrize("kind", ["bytes", "subwords", "open_words", "symbols"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=60)
 @given(texts=st.lists(TEXT, min_size=1, max_size=4))
 @example(texts=["", "\u2581", "a", "\0"])
@@ -110,7 +125,7 @@ def test_ids_in_the_graph_are_those_of_python(kind, end, texts):
     assert shown == [vocabulary.decode(row) for row in rows]
 
 
-@pytest.mark.parametrize("kind", ["bytes", "subwords", "open_words", "symbols"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=60)
 @given(rows=st.lists(st.lists(st.integers(-2, 320), max_size=8), min_size=1, max_size=3))
 def test_any_ids_have_the_same_text_in_the_graph(kind, rows):

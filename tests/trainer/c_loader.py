@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
 }
 """
 _FLOAT, _STRING = 1, 7  # TF_DataType
-_TOKENIZER = "{}/python/ops/_sentencepiece_tokenizer.so"
+_TOKENIZERS = ("_sentencepiece_tokenizer.so", "_wordpiece_tokenizer.so")  # a model server has all of them
 
 
 def missing():
@@ -146,7 +146,8 @@ def run(directory, lines, text_operations=False):
     signature = saved.meta_graphs[0].signature_def["serving_default"]
     names = sorted(signature.outputs)
     tensors = [signature.outputs[name].name for name in names]
-    libraries = [_TOKENIZER.format(_folder("tensorflow_text"))] if text_operations else []
+    folder = _folder("tensorflow_text") if text_operations else ""
+    libraries = [f"{folder}/python/ops/{name}" for name in _TOKENIZERS] if text_operations else []
     command = [str(_compiled()[1]), str(directory), signature.inputs["inputs"].name, str(len(names)), *tensors]
     fed = np.int32(len(lines)).tobytes()
     for line in lines:

@@ -193,6 +193,24 @@ def test_ls_hparams_shows_values_and_their_meaning(capsys):
     assert not any(line.startswith("act_type") for line in lines), "transformers do not halt"
 
 
+def test_ls_hparams_shows_search_spaces_and_what_they_vary_in_vain(capsys):
+    assert trainer.main(["ls", "hparams"]) == 0
+    assert "universal_transformer_base_range" in [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert trainer.main(["ls", "hparams", "transformer_tpu_range"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "# transformer_tpu_range: what to vary around the hparams set transformer_tpu",
+        "# no command searches it; ut_keras.models.search_spaces.sample draws from it",
+        "learning_rate: 0.3 to 3 (logarithmic)",
+        "learning_rate_warmup_steps: 1000, 2000, 4000, 8000, 16000",
+        "optimizer_adam_beta1: 0.85 to 0.95",
+        "optimizer_adam_beta2: 0.97 to 0.99",
+        "weight_decay: 0 to 2",
+        "# learning_rate has no effect under learning_rate_schedule=rsqrt_decay",
+        "# optimizer_adam_beta1 has no effect under optimizer=adafactor",
+        "# optimizer_adam_beta2 has no effect under optimizer=adafactor",
+    ]
+
+
 def test_ls_problems_shows_arguments(capsys):
     assert trainer.main(["ls", "problems", "algorithmic_reverse_decimal40"]) == 0
     lines = capsys.readouterr().out.splitlines()

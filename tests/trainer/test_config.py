@@ -158,6 +158,26 @@ def test_a_directory_that_cannot_be_made_is_refused_before_the_work(tiny_dir, tm
             "optimizer_adam_beta2 has no effect under optimizer=adafactor",
         ),
         ("recurrence_type=act,num_rec_steps=3", "num_rec_steps has no effect under recurrence_type=act"),
+        ("recurrence_type=skip,gru_mixes=input", "gru_mixes has no effect under recurrence_type=skip"),
+        ("recurrence_type=gru,gates_inputs=s", "gates_inputs has no effect under recurrence_type=gru"),
+        ("recurrence_type=basic,dwa_elements=false", "dwa_elements has no effect under recurrence_type=basic"),
+        (
+            "recurrence_type=skip,dropconnect_dropout=0.5",
+            "dropconnect_dropout has no effect under gate_ffn_layer=dense",
+        ),
+        (
+            "gate_ffn_layer=dense_dropconnect,recurrence_type=highway,num_mixedin_layers=3",
+            "num_mixedin_layers has no effect under mix_with_transformer=None",
+        ),
+        ("max_relative_position=4", "max_relative_position has no effect under self_attention_type=dot_product"),
+        (
+            "learning_rate=0.1",
+            "learning_rate has no effect under learning_rate_schedule=constant",
+        ),
+        (
+            "learning_rate_schedule=rsqrt_decay,learning_rate_constant=3",
+            "learning_rate_constant has no effect under learning_rate_schedule=rsqrt_decay",
+        ),
     ],
 )
 def test_a_change_without_effect_is_said(resolve, change, idle, capsys):
@@ -211,3 +231,36 @@ def test_what_workers_have_to_agree_on_is_json_and_leaves_out_what_may_differ(re
     ours, theirs = resolve("--seed=1"), resolve("--seed=2", "--data_dir=elsewhere", "--keep_checkpoints=9")
     assert json.dumps(ours.of_all_workers()) == json.dumps(theirs.of_all_workers())
     assert ours.of_all_workers() != resolve("--hparams=relu_dropout=0.3").of_all_workers()
+
+
+@pytest.mark.parametrize(
+    ("flags", "policy", "dtype"),
+    [
+        ([], "none", "float32"),
+        (["--hparams=activation_dtype=float16"], "mixed_float16", "float16"),
+        (["--hparams=activation_dtype=bfloat16"], "mixed_bfloat16", "bfloat16"),
+        (["--mixed_precision=mixed_bfloat16"], "mixed_bfloat16", "bfloat16"),
+        (["--hparams=activation_dtype=float16", "--mixed_precision=none"], "none", "float32"),
+        (["--hparams_set=universal_transformer_base_fp16"], "mixed_float16", "float16"),
+        (["--hparams_set=universal_transformer_base_fp16", "--mixed_precision=none"], "none", "float32"),
+    ],
+)
+def test_the_precision_is_the_sets_where_the_flag_does_not_say(resolve, flags, policy, dtype):
+    resolved = resolve(*flags)
+    assert (resolved.mixed_precision, resolved.hparams.activation_dtype) == (policy, dtype)
+
+
+def test_a_run_whose_precision_was_set_by_the_flag_alone_goes_on(started, resolve):
+    """Runs from before there was activation_dtype say float32 in their hparams."""
+    settings = {**started.settings(), "mixed_precision": "mixed_float16"}
+    (started.output_dir / "run.json").write_text(json.dumps(settings))
+    assert resolve("--mixed_precision=mixed_float16").mixed_precision == "mixed_float16"
+    with pytest.raises(UserError, match="with mixed_precision=mixed_float16, not mixed_precision=none"):
+        resolve()
+
+
+def test_the_parts_of_a_batch_are_those_of_several_batches_where_the_flag_does_not_say(resolve):
+    several = "--hparams=optimizer_multistep_accumulate_steps=8"
+    assert resolve(several).gradient_accumulation == 8
+    assert resolve(several, "--gradient_accumulation=2").gradient_accumulation == 2
+    assert resolve().gradient_accumulation == 1

@@ -104,7 +104,10 @@ def test_problem_goes_from_data_to_export(tmp_path, capsys, name):
     assert scores[f"{split}/count"] == min(8, len(problem.split(split)))
     accuracy = f"{split}/accuracy" if problem.target == "class" else f"{split}/teacher_forced/accuracy"
     assert 0.0 <= scores[accuracy] <= 1.0
-    decodes = problem.target == "sequence" and problem.features.input_vocabulary_size
+    sequence = problem.target == "sequence"
+    reported = [metric for metric in problem.eval_metrics if f"{split}/teacher_forced/{metric}" in scores]
+    assert reported == list(problem.eval_metrics if sequence else ())
+    decodes = sequence and problem.features.input_vocabulary_size
     assert (f"{split}/free_running/sequence_accuracy" in scores) == bool(decodes)
     assert ("translate" in name or name == "parallel_text") == (f"{split}/free_running/bleu" in scores)
 

@@ -10,6 +10,7 @@ from trainer import reduction
 VALUES = {
     "tokens": np.array([4.0, 2.0, 0.0, 2.0]),
     "right": np.array([4.0, 1.0, 0.0, 2.0]),
+    "right_top5": np.array([4.0, 2.0, 0.0, 2.0]),
     "neg_log_likelihood": np.array([1.0, 5.0, 0.0, 2.0]),
     "sequences": np.array([1.0, 1.0, 0.0, 1.0]),
     "sequence_right": np.array([1.0, 0.0, 0.0, 1.0]),
@@ -34,10 +35,15 @@ def test_tokens_weigh_alike_and_not_examples():
         "tokens": 8,
         "teacher_forced/log_perplexity": 1.0,
         "teacher_forced/perplexity": pytest.approx(math.e),
+        "teacher_forced/accuracy_top5": 1.0,
+        "teacher_forced/accuracy_per_sequence": 2 / 3,
+        "teacher_forced/neg_log_perplexity": -1.0,
         "ponder_time/encoder/mean": 2.0,
         "ponder_time/encoder/max": 5.0,
     }
-    assert "accuracy" in reduction.teacher_forced(VALUES, sequence=False)
+    of_classes = reduction.teacher_forced(VALUES, sequence=False)
+    assert of_classes["accuracy"] == 7 / 8 and of_classes["neg_log_perplexity"] == -1.0
+    assert "accuracy_per_sequence" not in of_classes
 
 
 def test_a_part_is_scored_over_its_own_examples():

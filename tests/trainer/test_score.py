@@ -91,9 +91,9 @@ def test_batches_are_small_where_the_vocabulary_is_large(copying, monkeypatch):
     run, shapes = Loaded(Copier(), CopyDigits()), []
 
     class Recorder(measure.Measure):
-        def __call__(self, batch, alternatives=None):
+        def __call__(self, batch, *arguments):
             shapes.append((len(batch["targets"]), batch["inputs"].shape[1] + batch["targets"].shape[1]))
-            return super().__call__(batch, alternatives)
+            return super().__call__(batch, *arguments)
 
     run.measure = Recorder(run.model, run.problem)
     assert run.measure.positions == 8192

@@ -34,6 +34,18 @@ def test_a_batch_size_is_of_all_replicas_or_of_each():
         np.testing.assert_array_equal(each.batch(step), everything.batch(step))
 
 
+@pytest.mark.parametrize(
+    ("changes", "batch"),
+    [
+        ({}, 4),
+        ({"optimizer_multistep_accumulate_steps": 8}, 32),
+        ({"optimizer_multistep_accumulate_steps": 8, "batch_size_per_replica": True}, 96),
+    ],
+)
+def test_an_update_over_several_batches_is_over_one_batch_of_their_size(changes, batch):
+    assert start.global_batch_size(config(**changes), devices(replicas=3)) == batch
+
+
 def test_several_steps_in_one_call_are_refused_where_collectives_of_cpus_would_be_in_a_loop():
     several = dataclasses.replace(config(), steps_per_execution=4)
     start.refuse_unfit(several, devices(replicas=2))

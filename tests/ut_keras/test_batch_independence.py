@@ -13,21 +13,30 @@ CASES = [
     ("language model", "global"),
     ("language model", "start index step"),
     ("encoder", "start index step"),
-    ("encoder", "accumulated relative"),
+    ("encoder", "accumulated relative hard"),
     ("encoder", "frozen pre sepconv"),
-    ("classifier", "accumulated sepconv concat"),
+    ("classifier", "accumulated sepconv concat SRU"),
     ("classifier", "basic"),
     ("pointer", "frozen"),
 ]
 PLAIN = [f"plain {kind}" for kind in ("seq2seq", "language model", "encoder", "classifier", "pointer")]
+MORE_TYPES = [(kind, name) for kind in ("language model", "encoder") for name in tiny_models.TYPES]
 BATTERY = pytest.mark.parametrize(
     ("kind", "options"),
     [
         *((kind, tiny_models.OPTIONS[name]) for kind, name in CASES),
         *((kind, {"norm": "pre", "transition": "sepconv"}) for kind in PLAIN),
         ("seq2seq", {"numbering": "end", "target_space_id": 3, "shared_embedding": False}),
+        *(("seq2seq", options) for options in tiny_models.TYPES.values()),
+        *(pytest.param(kind, tiny_models.TYPES[name], marks=pytest.mark.slow) for kind, name in MORE_TYPES),
     ],
-    ids=[*(f"{kind}, {name}" for kind, name in CASES), *PLAIN, "seq2seq, numbered from the end"],
+    ids=[
+        *(f"{kind}, {name}" for kind, name in CASES),
+        *PLAIN,
+        "seq2seq, numbered from the end",
+        *(f"seq2seq, {name}" for name in tiny_models.TYPES),
+        *(f"{kind}, {name}" for kind, name in MORE_TYPES),
+    ],
 )
 
 
@@ -88,7 +97,7 @@ def loss_and_gradients(model, batch):
 
 
 def test_the_battery_has_positions_that_halt_at_different_steps():
-    for name, options in tiny_models.OPTIONS.items():
+    for name, options in (tiny_models.OPTIONS | tiny_models.TYPES).items():
         if "halting" in options:
             model, batch = tiny_models.make("seq2seq", **options), tiny_models.rows("seq2seq")
             _, ponder = model(batch, return_ponder=True)

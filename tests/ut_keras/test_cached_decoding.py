@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import tiny_models
 from ut_keras.decoding.options import DecodingOptions
 from ut_keras.decoding.recomputed import RecomputedDecoder
 from ut_keras.decoding.search import decoder_of
@@ -28,6 +29,8 @@ SIGNALS = {
     "start index step": {"signal": {"shift_by_step": True}},
     "no signals": {"signal": {"position": False, "step": "none"}},
     "relative attention": {"max_relative_position": 2},
+    "hard attention": {"hard_attention_k": 3},
+    "relative and hard attention, SRU": {"max_relative_position": 2, "hard_attention_k": 3, "sru": True},
     "two blocks": {"num_blocks": 2},
     "recomputed in training": {"remat": True},
 }
@@ -104,6 +107,26 @@ def test_cached_logits_with_every_signal_and_block(rng, signal):
     assert_same(*full_and_cached(universal(rng, "frozen", **SIGNALS[signal]), prefix=1, beams=2))
 
 
+@pytest.mark.parametrize("name", tiny_models.TYPES)
+def test_cached_logits_of_every_recurrence_type(rng, name):
+    assert_same(*full_and_cached(universal(rng, **recurrent(name)), prefix=1, beams=2, grow_at=3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS_AND_NONE)
+@pytest.mark.parametrize("name", tiny_models.TYPES)
+@pytest.mark.parametrize("language_model", [False, True], ids=["seq2seq", "language model"])
+def test_cached_logits_of_every_recurrence_type_and_halting(rng, name, form, language_model):
+    options = {**recurrent(name), "form": form, "language_model": language_model}
+    assert_same(*full_and_cached(universal(rng, **options), prefix=3, beams=2))
+
+
+def recurrent(name):
+    """Arguments of `universal` for a recurrence type of `tiny_models`."""
+    options = dict(tiny_models.TYPES[name])
+    return {"form": options.pop("halting", "none"), **options}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("signal", SIGNALS)
 @pytest.mark.parametrize("transition", ["fc", "sepconv"])
@@ -135,16 +158,22 @@ def test_the_recomputed_decoder_gives_the_same(rng, form):
     assert_same(*full_and_cached(model, prefix=1, beams=2, grow_at=4, decoder=decoder))
 
 
-@pytest.mark.parametrize(("form", "policy"), [("none", "mixed_float16"), ("frozen", "mixed_bfloat16")])
-def test_cached_logits_under_mixed_precision(rng, form, policy):
-    model = universal(rng, form, dtype=policy)
+@pytest.mark.parametrize(
+    ("form", "policy", "options"),
+    [
+        ("none", "mixed_float16", {"max_relative_position": 2, "sru": True}),
+        ("frozen", "mixed_bfloat16", {}),
+    ],
+)
+def test_cached_logits_under_mixed_precision(rng, form, policy, options):
+    model = universal(rng, form, dtype=policy, **options)
     full, cached = full_and_cached(model, prefix=1, beams=2)
     np.testing.assert_allclose(cached[0], full[0], rtol=0.05, atol=0.05 * np.abs(full[0]).max())
 
 
-@pytest.mark.parametrize("form", ["none", "frozen"])
-def test_elastic_depth_is_that_of_the_cache_as_well(rng, form):
-    model = universal(rng, form)
+@pytest.mark.parametrize(("form", "options"), [("none", SIGNALS["relative and hard attention, SRU"]), ("frozen", {})])
+def test_elastic_depth_is_that_of_the_cache_as_well(rng, form, options):
+    model = universal(rng, form, **options)
     x = {"inputs": tf.constant(INPUTS), "targets": tf.constant(TARGETS)}
     full = model(x, max_steps=2).numpy()
     decoder = model.start_decoding(model.encode(x, max_steps=2), max_steps=2)
@@ -155,9 +184,11 @@ def test_elastic_depth_is_that_of_the_cache_as_well(rng, form):
         np.testing.assert_allclose(logits[:, 0], full[:, position], rtol=1e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("form", ["none", "global", "frozen"])
-def test_rows_that_are_selected_go_on_as_if_they_had_been_alone(rng, form):
-    model = universal(rng, form, transition="sepconv" if form == "none" else "fc")
+@pytest.mark.parametrize(
+    ("form", "options"), [("none", {"transition": "sepconv"}), ("global", {"sru": True}), ("frozen", {})]
+)
+def test_rows_that_are_selected_go_on_as_if_they_had_been_alone(rng, form, options):
+    model = universal(rng, form, **options)
     full = model({"inputs": INPUTS, "targets": TARGETS}).numpy()
     decoder = model.start_decoding(model.encode({"inputs": tf.constant(INPUTS)}))
     state, _ = decoder.start(tf.zeros([3, 0], tf.int32), 2, tf.constant(6))
@@ -212,9 +243,11 @@ def test_padding_may_only_be_produced_where_halting_counts_it(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["none", "basic", "frozen"])
-def test_a_step_compiles_with_xla_and_gives_the_same(rng, form):
-    model = universal(rng, form)
+@pytest.mark.parametrize(
+    ("form", "options"), [("none", {}), ("basic", SIGNALS["relative and hard attention, SRU"]), ("frozen", {})]
+)
+def test_a_step_compiles_with_xla_and_gives_the_same(rng, form, options):
+    model = universal(rng, form, **options)
     decoder = model.start_decoding(model.encode({"inputs": tf.constant(INPUTS)}))
     state, _ = decoder.start(tf.zeros([3, 0], tf.int32), 2, tf.constant(6))
     ids = tf.constant([[4, 5], [6, 7], [8, 9]])

@@ -11,12 +11,16 @@ CASES = [
     *(("seq2seq", options) for options in tiny_models.OPTIONS.values()),
     *(("language model", tiny_models.OPTIONS[name]) for name in LANGUAGE_MODELS),
     *((f"plain {kind}", {"transition": "sepconv"}) for kind in ("seq2seq", "language model")),
+    *(("seq2seq", options) for options in tiny_models.TYPES.values()),
+    *(pytest.param("language model", options, marks=pytest.mark.slow) for options in tiny_models.TYPES.values()),
 ]
 IDS = [
     *(f"seq2seq, {name}" for name in tiny_models.OPTIONS),
     *(f"language model, {name}" for name in LANGUAGE_MODELS),
     "plain seq2seq",
     "plain language model",
+    *(f"seq2seq, {name}" for name in tiny_models.TYPES),
+    *(f"language model, {name}" for name in tiny_models.TYPES),
 ]
 BATTERY = pytest.mark.parametrize(("kind", "options"), CASES, ids=IDS)
 

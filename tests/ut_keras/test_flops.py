@@ -27,6 +27,34 @@ def test_halting_counts_to_its_limit():
     assert forward_flops(act, SEQUENCE, 5, 3) == forward_flops(basic, SEQUENCE, 5, 3)
 
 
+def test_mixed_in_blocks_count_like_those_of_a_stack():
+    mixed = HParams(model="universal_transformer", num_rec_steps=1, mix_with_transformer="before_ut,after_ut", **TINY)
+    plain = HParams(model="transformer", num_hidden_layers=5, **TINY)
+    assert forward_flops(mixed, SEQUENCE, 5, 3) == forward_flops(plain, SEQUENCE, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "each", "once"),
+    [
+        ({"recurrence_type": "highway"}, 0, 2 * 64),
+        ({"recurrence_type": "skip", "gates_inputs": "st", "couple_carry_transform_gates": False}, 2 * 4 * 64, 0),
+        ({"recurrence_type": "highway", "gates_inputs": "s", "gate_ffn_layer": "dense_relu_dense"}, 4 * 8 * 16, 0),
+        ({"recurrence_type": "dwa"}, 2 * 64, 2 * 64),
+        ({"recurrence_type": "dwa", "dwa_elements": False}, 2 * 8, 2 * 8),
+        ({"recurrence_type": "rnn"}, 4 * 64 - 4 * 8 * 16, 0),
+        ({"recurrence_type": "gru"}, 3 * 4 * 64 - 4 * 8 * 16, 0),
+        ({"recurrence_type": "lstm", "add_ffn_unit_to_the_transition_function": True}, 4 * 4 * 64, 0),
+        ({"add_sru": True}, 2 * 2 * 3 * 64, 0),
+    ],
+)
+def test_a_recurrence_type_adds_its_dense_layers_and_a_cell_has_no_transition(options, each, once):
+    """Eight positions, three steps; by hand."""
+    basic = HParams(model="universal_transformer", num_rec_steps=3, **TINY)
+    other = HParams(model="universal_transformer", num_rec_steps=3, **TINY, **options)
+    more = forward_flops(other, SEQUENCE, 5, 3) - forward_flops(basic, SEQUENCE, 5, 3)
+    assert more == 8 * (3 * each + once)
+
+
 @pytest.mark.parametrize(
     ("hparams", "features"),
     [

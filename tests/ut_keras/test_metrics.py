@@ -23,6 +23,27 @@ def test_sums_equal_tensor2tensor(case):
 
 
 @pytest.mark.parametrize("case", GOLDEN.cases())
+def test_numbers_of_each_token_and_row_equal_tensor2tensor(case):
+    golden = {key: value.squeeze() for key, value in GOLDEN.under(case).items()}
+    logits, labels = golden["logits"], golden["labels"]
+    mine = {name: values.numpy() for name, values in metrics.by_example(logits, labels).items()}
+    tokens = {
+        "accuracy": mine["right"],
+        "accuracy_top5": metrics.right_in_top(logits, labels),
+        "neg_log_perplexity": -mine["neg_log_likelihood"],
+    }
+    for name, values in tokens.items():
+        theirs, weights = golden[f"{name}/values"], golden[f"{name}/weights"]
+        np.testing.assert_allclose(values, (theirs * weights).sum(axis=1), rtol=1e-5, err_msg=name)
+        np.testing.assert_array_equal(mine["tokens"], weights.sum(axis=1), err_msg=name)
+    each = -losses.token_cross_entropy(logits, labels)
+    np.testing.assert_allclose(each, golden["neg_log_perplexity/values"] * weights, rtol=1e-5, atol=1e-6)
+    # Their rows weigh alike as well: one weight for all of them.
+    np.testing.assert_array_equal(mine["sequence_right"], golden["sequence_accuracy/values"])
+    np.testing.assert_array_equal(mine["sequences"], golden["sequence_accuracy/weights"] + np.zeros(len(labels)))
+
+
+@pytest.mark.parametrize("case", GOLDEN.cases())
 def test_keras_metrics_equal_tensor2tensor(case):
     golden = GOLDEN.under(case)
     expected = {
@@ -71,6 +92,18 @@ def test_class_logits_count_rows():
         assert [float(value) for value in sums["accuracy"]] == [1.0, 2.0]
         assert [float(value) for value in sums["sequence_accuracy"]] == [1.0, 2.0]
         assert [float(value) for value in sums["accuracy_top5"]] == [2.0, 2.0]
+
+
+def test_right_in_top_counts_real_tokens_with_fewer_than_k_ids_above_them():
+    logits = np.array([[[9, 8, 7, 6]] * 3, [[5, 5, 5, 5], [1, 2, 3, 4], [9, 0, 0, 0]]], "float32")
+    targets = np.array([[1, 2, 3], [3, 1, 0]])
+    assert [metrics.right_in_top(logits, targets, k).numpy().tolist() for k in (1, 2, 3, 9)] == [
+        [0, 1],  # of four equal ones none is above the other
+        [1, 1],
+        [2, 2],
+        [3, 2],
+    ]
+    assert metrics.right_in_top(logits[:, 0], [[3], [2]], k=1).numpy().tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("kind", METRICS)

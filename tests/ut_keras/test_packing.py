@@ -83,9 +83,14 @@ def test_conditional_compute_gives_the_numbers_of_the_dense_loop(rng, form, caus
 
 @pytest.mark.parametrize(
     "options",
-    [{"signal": {"shift_by_step": True}}, {"signal": {"step": "learned", "combine": "concat"}}, {"remat": True}],
+    [
+        {"signal": {"shift_by_step": True}},
+        {"signal": {"step": "learned", "combine": "concat"}},
+        {"remat": True},
+        {"hard_attention_k": 2},
+    ],
 )
-def test_conditional_compute_with_every_signal_and_a_memory(rng, options):
+def test_conditional_compute_with_every_signal_and_attention_and_a_memory(rng, options):
     conditional, dense = pair("frozen", rng, causal=True, cross_attention=True, **options)
     memory, memory_mask = tf.constant(X[:, ::-1]), tf.constant(MASK[::-1])
     arguments = {"memory": memory, "memory_mask": memory_mask}
@@ -163,7 +168,9 @@ def test_halted_positions_and_padding_cost_no_query_and_no_transition(monkeypatc
     assert queries == [8, 4, 2]
 
 
-@pytest.mark.parametrize("options", [{"conditional": False}, {"transition": "sepconv"}, {"max_relative_position": 2}])
+@pytest.mark.parametrize(
+    "options", [{"conditional": False}, {"transition": "sepconv"}, {"max_relative_position": 2}, {"sru": True}]
+)
 def test_the_dense_loop_runs_where_it_has_to(monkeypatch, options):
     layer = UniversalRecurrence(2, "none", num_heads=2, filter_size=12, **options)
     layer.build((None, None, 6))

@@ -1,10 +1,13 @@
 """The recurrence over depth: against numpy with every halting, against itself unrolled, its depth, its dropout."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import layer_checks, references
+from ut_keras.layers.depth_loop import Pass
 from ut_keras.layers.dropout import dropout, fold_seed
 from ut_keras.layers.halting import FORMS, AdaptiveComputationTime
 from ut_keras.layers.recurrence import UniversalRecurrence
@@ -228,16 +231,17 @@ def test_weights_are_shared_by_all_steps():
 def unrolled(layer, x, mask, seed):
     """What `UniversalRecurrence.call` computes with halting, in a Python loop without early exit."""
     context = layer.prepare(mask, tf.range(5)[None], tf.constant([5, 3]), None, None, layer.max_steps)
-    state = dropout(x, layer.input_dropout, fold_seed(seed, -1))
+    x = dropout(x, layer.input_dropout, fold_seed(seed, -1))
+    carry, context = layer.begin(x, Pass(mask, context, layer.max_steps, seed))
     halting, output = layer.halting.initial_state(mask), tf.zeros_like(x)
     for step in range(layer.max_steps):
         step_seed = fold_seed(seed, step)
-        pre_state, new = layer.transform(state, step, step_seed, context)
+        pre_state, new = layer.transform(carry, step, step_seed, context)
         noise = fold_seed(step_seed, -2)
         p = layer.halting.probability(pre_state, context["halting"], mask, layer.causal, noise, step)
         halting, weight, running = layer.halting.step(halting, p, step + 1 == layer.max_steps)
-        output = layer.halting.mix(output, new, weight)
-        state = layer.halting.keep(state, new, running)
+        output = layer.halting.mix(output, layer.type.result(new), weight)
+        carry = tf.nest.map_structure(functools.partial(layer.halting.keep, running=running), carry, new)
     return output, halting.remainders
 
 

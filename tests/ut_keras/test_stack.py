@@ -34,6 +34,7 @@ def test_stack_is_its_blocks_one_after_the_other_behind_one_position_signal(rng)
         for step, block in enumerate(layer.blocks):
             state = references.block(state, block)
             np.testing.assert_allclose(trace["state"][step, row, :length], state, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(trace["pre_final_norm"][row, :length], state, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(output[row, :length], state, rtol=1e-3, atol=1e-4)
 
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from ut_keras.layers.dropout import dropout
 from ut_keras.layers.embedding import dense_gradient
+from ut_keras.layers.hard_attention import harden
 from ut_keras.layers.masks import attention_bias
 from ut_keras.layers.projection import like, project
 
@@ -45,6 +46,8 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: rate on the attention weights.
         max_relative_position: > 0 adds learned keys and values of the relative position, clipped at this many
             positions (Shaw et al. 2018; T2T dot_product_relative); self-attention only.
+        hard_attention_k: > 1 subtracts the k-th largest weight from all of a query's and leaves what is above 0,
+            see `hard_attention.harden`; 0: all keys are read.
 
     Call arguments:
         x: [B, Q, D] float, the queries (and, without a memory, keys and values).
@@ -66,11 +69,16 @@ class MultiHeadAttention(keras.layers.Layer):
     Source: paper section 2.1; T2T layers/common_attention.py.
     """
 
-    def __init__(self, num_heads, dropout=0.0, max_relative_position=0, **kwargs):
+    def __init__(self, num_heads, dropout=0.0, max_relative_position=0, hard_attention_k=0, **kwargs):
         super().__init__(**kwargs)
+        if hard_attention_k < 0 or hard_attention_k == 1:
+            raise ValueError(
+                f"hard_attention_k={hard_attention_k} is not 0 (off) or at least 2: 1 would leave no weight"
+            )
         self.num_heads = num_heads
         self.dropout = dropout
         self.max_relative_position = max_relative_position
+        self.hard_attention_k = hard_attention_k
 
     def build(self, shape):
         size = shape[-1]
@@ -150,7 +158,10 @@ class MultiHeadAttention(keras.layers.Layer):
             logits += tf.einsum("bhqe,qke->bhqk", queries, context.relative_keys)
         if context.bias is not None:
             logits += context.bias if active is None or context.keys is not None else active.bias(context.bias)
-        weights = tf.cast(_softmax(tf.cast(logits, tf.float32)), x.dtype)
+        weights = _softmax(tf.cast(logits, tf.float32))
+        if self.hard_attention_k:
+            weights = harden(weights, self.hard_attention_k)
+        weights = tf.cast(weights, x.dtype)
         if watch is not None:
             watch.append(tf.cast(weights, tf.float32))
         weights = dropout(weights, self.dropout, seed)
@@ -190,6 +201,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "dropout": self.dropout,
             "max_relative_position": self.max_relative_position,
+            "hard_attention_k": self.hard_attention_k,
         }
 
 

@@ -26,12 +26,13 @@ class Block(keras.layers.Layer):
         filter_size: F.
         cross_attention: whether there is attention to a memory.
         causal: whether a position sees only itself and those before it.
-        transition: "fc" or "sepconv".
+        transition: "fc", "sepconv", or "none": attention alone, for recurrence types with a transition of their own.
         norm: "post" or "pre".
         norm_epsilon: epsilon of the layer norms.
         residual_dropout, attention_dropout, relu_dropout: rates after each sub-layer, on the attention weights
             and inside the transition.
         max_relative_position: > 0 gives self-attention relative positions.
+        hard_attention_k: > 1 makes all attention sparse, see `MultiHeadAttention`.
         zero_padding: the fc transition gives 0 at padding (T2T's pad remover; not in decoders).
 
     Call arguments:
@@ -66,6 +67,7 @@ class Block(keras.layers.Layer):
         relu_dropout=0.0,
         max_relative_position=0,
         zero_padding=False,
+        hard_attention_k=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -83,28 +85,44 @@ class Block(keras.layers.Layer):
             "relu_dropout": relu_dropout,
             "max_relative_position": max_relative_position,
             "zero_padding": zero_padding,
+            "hard_attention_k": hard_attention_k,
         }
         self.causal = causal
+        self.zero_padding = zero_padding and not causal
         self.norm = norm
         self.residual_dropout = residual_dropout
         policy = self.dtype_policy
 
         def make_attention(name, relative=0):
-            return MultiHeadAttention(num_heads, attention_dropout, relative, name=name, dtype=policy)
+            return MultiHeadAttention(num_heads, attention_dropout, relative, hard_attention_k, name=name, dtype=policy)
 
         self.self_attention = make_attention("self_attention", max_relative_position)
         self.encdec_attention = make_attention("encdec_attention") if cross_attention else None
-        self.ffn = Transition(
-            filter_size, transition, causal, relu_dropout, zero_padding and not causal, name="ffn", dtype=policy
-        )
-        names = ["self_attention_norm", *(["encdec_attention_norm"] if cross_attention else []), "ffn_norm"]
+        self.ffn = None
+        if transition != "none":
+            zeroes = self.zero_padding
+            self.ffn = Transition(filter_size, transition, causal, relu_dropout, zeroes, name="ffn", dtype=policy)
+        names = [f"{layer.name}_norm" for layer in self.sublayers]
         self.norms = [LayerNorm(norm_epsilon, name=name, dtype=policy) for name in names]
+
+    @property
+    def sublayers(self):
+        """The sub-layers that there are, in their order."""
+        return [layer for layer in (self.self_attention, self.encdec_attention, self.ffn) if layer is not None]
+
+    @property
+    def pointwise(self):
+        """Whether nothing but attention reads other positions."""
+        return self.ffn is None or self.ffn.kind == "fc"
+
+    def recent_inputs(self):
+        """Returns {name: (positions, channels)} of what a cache keeps of earlier positions beside keys and values."""
+        return {} if self.ffn is None else self.ffn.recent_inputs()
 
     def build(self, shape):
         shape = (None, None, shape[-1])
-        for layer in (self.self_attention, self.encdec_attention, self.ffn, *self.norms):
-            if layer is not None:
-                layer.build(shape)
+        for layer in (*self.sublayers, *self.norms):
+            layer.build(shape)
         self.built = True
 
     def prepare(self, padding_mask, memory=None, memory_mask=None):
@@ -128,7 +146,7 @@ class Block(keras.layers.Layer):
     def _prepare(self, attention, memory, memory_mask):
         context = {
             "self": attention,
-            "ffn": self.ffn.prepare(),
+            "ffn": [] if self.ffn is None else self.ffn.prepare(),
             "norms": [norm.prepare() for norm in self.norms],
             "mask": None,
         }
@@ -166,7 +184,8 @@ class Block(keras.layers.Layer):
                 return self.ffn.transform(y, context["ffn"], context["mask"], seed, view)
             return moving.restore(self.ffn.transform(moving.pack(y), context["ffn"]), 0.0)
 
-        sublayers = [attend, *([] if self.encdec_attention is None else [attend_to_memory]), refine]
+        calls = {"self_attention": attend, "encdec_attention": attend_to_memory, "ffn": refine}
+        sublayers = [calls[layer.name] for layer in self.sublayers]
         for place, (sublayer, norm, weights) in enumerate(zip(sublayers, self.norms, context["norms"], strict=True)):
             y = sublayer(norm.normalize(x, weights) if self.norm == "pre" else x, fold_seed(seed, 2 * place))
             if place == 0 and active is not None:

@@ -26,10 +26,23 @@ class Body(keras.layers.Layer):
         block: keyword arguments of `Block`.
         halting: see `UniversalRecurrence`.
         step: kind of the step signal where it is not the user's to choose.
+        closing_norm: whether there is a norm behind the last block, which pre-norm needs; False: it is somebody else's.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
-    def __init__(self, max_steps, block_names, signal, input_dropout, remat, block, halting=None, step=None, **kwargs):
+    def __init__(
+        self,
+        max_steps,
+        block_names,
+        signal,
+        input_dropout,
+        remat,
+        block,
+        halting=None,
+        step=None,
+        closing_norm=True,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.max_steps = at_least_one(max_steps)
         self.signal = dict(signal or {})
@@ -42,8 +55,11 @@ class Body(keras.layers.Layer):
         self.timing = TimingSignal(max_steps, name="timing", dtype=policy, **fixed, **self.signal)
         self.blocks = [Block(name=block_name, dtype=policy, **block) for block_name in block_names]
         self.causal = self.blocks[0].causal
-        pre_norm = self.blocks[0].norm == "pre"
-        self.final_norm = LayerNorm(block.get("norm_epsilon", 1e-6), name="norm", dtype=policy) if pre_norm else None
+        self.closing_norm = closing_norm
+        self.final_norm = None
+        if closing_norm and self.blocks[0].norm == "pre":
+            self.final_norm = LayerNorm(block.get("norm_epsilon", 1e-6), name="norm", dtype=policy)
+        self.first_entry = 0  # of its entries in a cache that it shares with others
 
     def build(self, shape):
         shape = (None, None, shape[-1])
@@ -69,12 +85,12 @@ class Body(keras.layers.Layer):
         return {
             "signal": self.timing.prepare_apart(steps),
             "blocks": [block.prepare_apart(None, memory, memory_mask) for block in self.blocks],
-            "halting": self.prepare_halting(),
+            **self.prepare_steps(steps),
         }
 
-    def prepare_halting(self):
-        """Returns the halting unit's weights as tensors; none without halting."""
-        return [] if self.halting is None else self.halting.prepare()
+    def prepare_steps(self, steps=None):
+        """Returns the weights of a step that belong to neither its signal nor its blocks, a dictionary."""
+        return {}
 
     def at(self, context, places, lengths):
         """Returns a context of `prepare_decoding` at some `cache.Places`; lengths: [B or 1] int32."""
@@ -94,7 +110,7 @@ class Body(keras.layers.Layer):
         layout, dtype = self.cache_layout(steps), self.compute_dtype
         shape = [layout.entries * batch * layout.heads, capacity, layout.size]
         tensors = {"keys": tf.zeros(shape, dtype), "values": tf.zeros(shape, dtype)}
-        for name, (count, channels) in self.blocks[0].ffn.recent_inputs().items():
+        for name, (count, channels) in self.blocks[0].recent_inputs().items():
             tensors[name] = tf.zeros([layout.entries, batch, 1, count, channels], dtype)
         for name in () if self.halting is None else self.halting.running_sums():
             tensors[name] = tf.zeros([steps, batch, 1], tf.float32)

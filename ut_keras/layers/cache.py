@@ -108,24 +108,31 @@ class CacheView:
         size = tf.stack([self.places.rows, -1, -1])
         return [tf.reshape(tf.slice(self.tensors[name], begin, size), self.places.read) for name in ("keys", "values")]
 
+    def latest(self, name):
+        """Returns what is kept of the latest positions, [B, K, ...]."""
+        return self.tensors[name][self.entry]
+
+    def keep(self, name, value):
+        """Replaces what is kept of the latest positions by `value` [B, K, ...]."""
+        self.tensors[name] = put_entry(self.tensors[name], value, self.entry)
+
     def with_recent(self, name, x):
         """Returns x [B, K*Q, C] behind the inputs before it, [B*K, width - 1 + Q, C], and keeps the last of them."""
-        before = self.tensors[name][self.entry]
+        before = self.latest(name)
         shape, width, channels = tf.shape(x), before.shape[2], x.shape[-1]
         hypotheses = self.places.hypotheses
         x = tf.reshape(x, [shape[0] * hypotheses, shape[1] // hypotheses, channels])
         whole = tf.concat([tf.reshape(before, [-1, width, channels]), x], axis=1)
-        last = tf.reshape(whole[:, -width:], [shape[0], hypotheses, width, channels])
-        self.tensors[name] = put_entry(self.tensors[name], last, self.entry)
+        self.keep(name, tf.reshape(whole[:, -width:], [shape[0], hypotheses, width, channels]))
         return whole
 
     def running_sums(self, name, values):
         """Returns the sums of values [B, K*Q] over the positions up to each, those before this pass included."""
         shape, hypotheses = tf.shape(values), self.places.hypotheses
         rows = tf.reshape(values, [shape[0], hypotheses, shape[1] // hypotheses])
-        sums = tf.cumsum(rows, axis=2) + self.tensors[name][self.entry][..., None]
-        before = tf.concat([self.tensors[name][self.entry][..., None], sums], axis=2)
-        self.tensors[name] = put_entry(self.tensors[name], before[..., -1], self.entry)
+        before = self.latest(name)[..., None]
+        sums = tf.cumsum(rows, axis=2) + before
+        self.keep(name, tf.concat([before, sums], axis=2)[..., -1])
         return tf.reshape(sums, shape)
 
 

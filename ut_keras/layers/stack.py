@@ -20,12 +20,13 @@ class BlockStack(Body):
         signal: `layout` and `position` of `TimingSignal`.
         input_dropout: rate on the input, after the signal.
         remat: recompute each block in the backward pass.
+        closing_norm: whether there is a norm behind the last block, which pre-norm needs; see `Body`.
         **block: arguments of `Block`.
 
     Call arguments:
         x, padding_mask, positions, memory, memory_mask, seed: as `UniversalRecurrence`.
-        trace: also return {"state": [T, B, L, D]}, the state after each block, and the attention weights
-            "self_attention", "encdec_attention" [T, 1, B, H, L, L or S].
+        trace: also return {"state": [T, B, L, D]}, the state after each block, the last of them as "pre_final_norm"
+            [B, L, D], and the attention weights "self_attention", "encdec_attention" [T, 1, B, H, L, L or S].
 
     Returns:
         ([B, L, D] output, ()), as there is no halting; and the traces where asked for.
@@ -45,6 +46,7 @@ class BlockStack(Body):
         signal=None,
         input_dropout=0.0,
         remat=False,
+        closing_norm=True,
         name=None,
         dtype=None,
         trainable=True,
@@ -54,8 +56,8 @@ class BlockStack(Body):
         if unknown:
             raise ValueError(f"signal={sorted(unknown)}: a stack of blocks has layout and position, no steps")
         names = [f"layer_{index}" for index in range(max_steps)]
-        layer = {"name": name, "dtype": dtype, "trainable": trainable}
-        super().__init__(max_steps, names, signal, input_dropout, remat, block, step="none", **layer)
+        options = {"closing_norm": closing_norm, "name": name, "dtype": dtype, "trainable": trainable}
+        super().__init__(max_steps, names, signal, input_dropout, remat, block, step="none", **options)
 
     def call(
         self,
@@ -83,11 +85,11 @@ class BlockStack(Body):
             arguments = (x, tf.constant(index), fold_seed(seed, index), context)
             x = recompute(transform, *arguments) if self.remat and not trace else transform(*arguments)
             states.append(x)
-        x = self.finish(x)
+        output = self.finish(x)
         if not trace:
-            return x, ()
+            return output, ()
         weights = {name: tf.stack(seen)[:, None] for name, seen in watch.items() if seen}
-        return x, (), {"state": tf.stack(states), **weights}
+        return output, (), {"state": tf.stack(states), "pre_final_norm": x, **weights}
 
     def depth(self, max_steps=None):
         """Returns the number of blocks; ValueError where another is asked for."""
@@ -100,5 +102,5 @@ class BlockStack(Body):
         tensors = dict(tensors)
         x = self.timing.add_to(x, 0, context["signal"])
         for index, (block, part) in enumerate(zip(self.blocks, context["blocks"], strict=True)):
-            x = block.apply(x, part, view=CacheView(tensors, index, places))
+            x = block.apply(x, part, view=CacheView(tensors, self.first_entry + index, places))
         return self.finish(x), tf.cast(running, tf.float32), tensors

@@ -10,6 +10,23 @@ from ut_keras.models.pointer import PointerClassifier
 from ut_keras.models.transformer import Transformer, TransformerEncoder, TransformerLM
 from ut_keras.models.universal_transformer import UniversalTransformer
 
+# The hyperparameters that are a recurrence type's own arguments, under the same names.
+_GATED = (
+    "gates_inputs",
+    "gate_ffn_layer",
+    "dropconnect_dropout",
+    "transform_bias_init",
+    "couple_carry_transform_gates",
+)
+_OF_TYPE = {
+    "highway": _GATED,
+    "skip": _GATED,
+    "dwa": ("depth_embedding", "dwa_elements", "dwa_softmax"),
+    "rnn": ("add_ffn_unit_to_the_transition_function",),
+    "gru": ("add_ffn_unit_to_the_transition_function", "gru_mixes"),
+    "lstm": ("add_ffn_unit_to_the_transition_function", "lstm_forget_bias", "use_memory_as_final_state"),
+}
+
 
 def build_model(hparams, features, dtype=None):
     """Returns the model of a problem, with all of its variables.
@@ -78,7 +95,7 @@ def build_model(hparams, features, dtype=None):
 
 def body_arguments(hparams, recurrent=True):
     """Returns the keyword arguments of `UniversalRecurrence` (or `BlockStack`) that the hyperparameters say."""
-    relative = hparams.self_attention_type == "dot_product_relative"
+    relative = hparams.self_attention_type.startswith("dot_product_relative")
     signal = {"layout": hparams.timing_layout, "position": hparams.add_position_timing_signal}
     arguments = {
         "num_heads": hparams.num_heads,
@@ -91,6 +108,7 @@ def body_arguments(hparams, recurrent=True):
         "relu_dropout": hparams.relu_dropout,
         "input_dropout": hparams.layer_prepostprocess_dropout,
         "max_relative_position": hparams.max_relative_position if relative else 0,
+        "hard_attention_k": hparams.hard_attention_k,
         "zero_padding": hparams.use_pad_remover,
         "remat": hparams.remat,
         "signal": signal,
@@ -108,7 +126,19 @@ def body_arguments(hparams, recurrent=True):
         "max_steps": hparams.act_max_steps if adaptive else hparams.num_rec_steps,
         "halting": halting_of(hparams) if adaptive else "none",
         "num_blocks": hparams.num_inrecurrence_layers,
+        "recurrence": recurrence_of(hparams),
+        "sru": hparams.add_sru,
+        "mix": hparams.mix_with_transformer,
+        "num_mixedin_layers": hparams.num_mixedin_layers,
     }
+
+
+def recurrence_of(hparams):
+    """Returns the argument `recurrence` of `UniversalRecurrence`: "basic" (act too), or a type with its arguments."""
+    names = _OF_TYPE.get(hparams.recurrence_type)
+    if names is None:
+        return "basic"
+    return {"type": hparams.recurrence_type, **{name: getattr(hparams, name) for name in names}}
 
 
 def halting_of(hparams):

@@ -1,7 +1,8 @@
 """Our own hyperparameter sets: small models and recipes for minutes on two CPU cores. Standard library only."""
 
 from ut_keras.hparams import HParams
-from ut_keras.models.configs import change, universal_transformer_tiny
+from ut_keras.models.configs import universal_transformer_tiny
+from ut_keras.models.transformer_configs import change
 from ut_keras.registry import hparams_sets
 
 

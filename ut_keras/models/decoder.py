@@ -17,7 +17,7 @@ class DecoderSide(keras.layers.Layer):
     """From target ids to states, each of which predicts the target at its own position.
 
     Args:
-        body: the causal layer that refines the states, `UniversalRecurrence` or `BlockStack`.
+        body: the causal layer that refines the states, `UniversalRecurrence`, `MixedRecurrence` or `BlockStack`.
         hidden_size: D.
         step_length: start index "step" measures in the "true" length (the source's; without a source
             `max_length`, or else it would not be causal) or in the "padded" length of the targets (T2T).

@@ -9,7 +9,7 @@ import tensorflow as tf
 from ut_keras.layers.choices import one_of
 from ut_keras.layers.embedding import SentenceEmbedding, TokenEmbedding
 from ut_keras.layers.masks import sequence_mask
-from ut_keras.layers.recurrence import UniversalRecurrence
+from ut_keras.layers.mixed import recurrent_body
 from ut_keras.layers.signals import positions_of
 from ut_keras.models.decoder import STEP_LENGTHS
 from ut_keras.models.model import SequenceModel, as_arrays, check_rank
@@ -21,7 +21,7 @@ class EncoderSide(keras.layers.Layer):
     """From ids to states: sentences, target space, positions, then the body.
 
     Args:
-        body: the layer that refines the states, `UniversalRecurrence` or `BlockStack`.
+        body: the layer that refines the states, `UniversalRecurrence`, `MixedRecurrence` or `BlockStack`.
         hidden_size: D.
         words_per_sentence: W where inputs are sentences, else None.
         numbering: positions count from the "start", or back from the "end" (the last real position is 0); None: "end"
@@ -102,8 +102,8 @@ class UniversalTransformerEncoder(SequenceModel):
         shared_embedding: the head uses the embedding's table.
         numbering, step_length, target_space_id: see `EncoderSide`.
         random_offset, ponder_weight, ponder_warmup_steps: see `SequenceModel`.
-        **body: arguments of `UniversalRecurrence`: max_steps, halting, num_heads, filter_size, norm, transition,
-            signal, num_blocks, dropouts, remat.
+        **body: arguments of `UniversalRecurrence`: max_steps, halting, recurrence, num_heads, filter_size, norm,
+            transition, signal, num_blocks, dropouts, remat; and of `MixedRecurrence`: mix, num_mixedin_layers.
 
     Call arguments:
         features: {"inputs": ids}, or the ids: [B, L] int, or [B, S, W] int.
@@ -125,7 +125,7 @@ class UniversalTransformerEncoder(SequenceModel):
     Source: paper section 2; T2T universal_transformer.py (UniversalTransformerEncoder).
     """
 
-    body_class = UniversalRecurrence
+    make_body = staticmethod(recurrent_body)
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class UniversalTransformerEncoder(SequenceModel):
         if head == "tokens" and not shared_embedding:
             self.softmax = TokenEmbedding(vocabulary_size, hidden_size, name="softmax", dtype=policy)
         self.encoder = EncoderSide(
-            self.body_class(name="body", dtype=policy, **body),
+            self.make_body(name="body", dtype=policy, **body),
             hidden_size,
             words_per_sentence,
             numbering,

@@ -7,7 +7,7 @@ import keras
 
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.embedding import TokenEmbedding
-from ut_keras.layers.recurrence import UniversalRecurrence
+from ut_keras.layers.mixed import recurrent_body
 from ut_keras.models.decoder import DecoderSide
 from ut_keras.models.model import SequenceModel
 
@@ -23,7 +23,8 @@ class UniversalTransformerLM(SequenceModel):
         scale_embedding: multiply embeddings by sqrt(D).
         step_length, max_length: see `DecoderSide`.
         random_offset, ponder_weight, ponder_warmup_steps: see `SequenceModel`.
-        **body: arguments of `UniversalRecurrence`: max_steps, halting, num_heads, filter_size, norm, ...
+        **body: arguments of `UniversalRecurrence`: max_steps, halting, recurrence, num_heads, filter_size, ...; and of
+            `MixedRecurrence`: mix, num_mixedin_layers.
 
     Call arguments:
         features: {"targets": [B, M] int}, or the ids. Unshifted.
@@ -41,7 +42,7 @@ class UniversalTransformerLM(SequenceModel):
     Source: T2T universal_transformer.py (a problem without inputs).
     """
 
-    body_class = UniversalRecurrence
+    make_body = staticmethod(recurrent_body)
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class UniversalTransformerLM(SequenceModel):
         self.softmax = self.embedding
         if not shared_embedding:
             self.softmax = TokenEmbedding(vocabulary_size, hidden_size, name="softmax", dtype=policy)
-        decoder_body = self.body_class(name="body", dtype=policy, causal=True, **body)
+        decoder_body = self.make_body(name="body", dtype=policy, causal=True, **body)
         self.decoder = DecoderSide(decoder_body, hidden_size, step_length, max_length, name="decoder", dtype=policy)
         self.build()
 

@@ -25,7 +25,7 @@ class Transformer(UniversalTransformer):
     Source: T2T models/transformer.py.
     """
 
-    body_class = BlockStack
+    make_body = BlockStack
 
 
 @keras.saving.register_keras_serializable("ut_keras")
@@ -41,7 +41,7 @@ class TransformerEncoder(UniversalTransformerEncoder):
     Source: T2T models/transformer.py (TransformerEncoder).
     """
 
-    body_class = BlockStack
+    make_body = BlockStack
 
 
 @keras.saving.register_keras_serializable("ut_keras")
@@ -57,4 +57,4 @@ class TransformerLM(UniversalTransformerLM):
     Source: T2T models/transformer.py (a problem without inputs).
     """
 
-    body_class = BlockStack
+    make_body = BlockStack

@@ -7,7 +7,7 @@ import keras
 
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.layers.embedding import TokenEmbedding
-from ut_keras.layers.recurrence import UniversalRecurrence
+from ut_keras.layers.mixed import recurrent_body
 from ut_keras.models.decoder import DecoderSide
 from ut_keras.models.encoder import EncoderSide
 from ut_keras.models.model import SequenceModel
@@ -27,8 +27,8 @@ class UniversalTransformer(SequenceModel):
         shared_embedding: one table for inputs, targets and softmax (needs equal vocabularies); else three.
         scale_embedding, numbering, step_length, target_space_id, words_per_sentence: see `UniversalTransformerEncoder`.
         random_offset, ponder_weight, ponder_warmup_steps: see `SequenceModel`.
-        **body: arguments of `UniversalRecurrence` for both sides: max_steps, halting, num_heads, filter_size,
-            norm, transition, signal, num_blocks, dropouts, remat.
+        **body: arguments of `UniversalRecurrence` for both sides: max_steps, halting, recurrence, num_heads,
+            filter_size, norm, transition, signal, num_blocks, dropouts, remat; and of `MixedRecurrence`: mix, num_mixedin_layers.
 
     Call arguments:
         features: {"inputs": [B, L] int, "targets": [B, M] int}.
@@ -52,7 +52,7 @@ class UniversalTransformer(SequenceModel):
     Source: paper section 2; T2T universal_transformer.py.
     """
 
-    body_class = UniversalRecurrence
+    make_body = staticmethod(recurrent_body)
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class UniversalTransformer(SequenceModel):
         if not shared_embedding:
             self.target_embedding = table(target_vocabulary_size, "target_embedding")
             self.softmax = table(target_vocabulary_size, "softmax")
-        encoder_body = self.body_class(name="body", dtype=policy, **body)
+        encoder_body = self.make_body(name="body", dtype=policy, **body)
         self.encoder = EncoderSide(
             encoder_body,
             hidden_size,
@@ -113,7 +113,7 @@ class UniversalTransformer(SequenceModel):
             name="encoder",
             dtype=policy,
         )
-        decoder_body = self.body_class(name="body", dtype=policy, causal=True, cross_attention=True, **body)
+        decoder_body = self.make_body(name="body", dtype=policy, causal=True, cross_attention=True, **body)
         self.decoder = DecoderSide(decoder_body, hidden_size, step_length, name="decoder", dtype=policy)
         self.build()
 
