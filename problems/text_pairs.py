@@ -8,7 +8,7 @@ _EXTRA_LENGTH = 50
 class TextPairs(TextProblem):
     """A source text and a target text, in a vocabulary of both. The best checkpoint is the one of least loss.
 
-    An answer may have 50 ids more than its source, as in tensor2tensor. It is scored by sacrebleu's BLEU and chrF.
+    An answer may have 50 ids more than its source. It is scored by sacrebleu's BLEU and chrF.
     """
 
     selection = "loss"

@@ -13,12 +13,13 @@ from trainer.writable import refuse_unwritable
 from ut_keras import registry
 from ut_keras.errors import UsageError, UserError
 from ut_keras.hparams import parse_assignments
+from ut_keras.models.search_spaces import SEARCH_SPACES
 from ut_keras.registry import near_names
 
 # Hparams that a run may change when it goes on: they shape how it learns, not what it is.
 RECIPE = (
-    "layer_prepostprocess_dropout attention_dropout relu_dropout remat position_start_range act_loss_weight "
-    "act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon "
+    "layer_prepostprocess_dropout attention_dropout relu_dropout dropconnect_dropout remat position_start_range "
+    "act_loss_weight act_loss_warmup_steps optimizer_adam_beta1 optimizer_adam_beta2 optimizer_adam_epsilon "
     "optimizer_adafactor_beta2 optimizer_adafactor_decay_type optimizer_adafactor_memory_exponent "
     "optimizer_adafactor_clipping_threshold optimizer_adafactor_multiply_by_parameter_scale "
     "optimizer_momentum_momentum optimizer_momentum_nesterov learning_rate learning_rate_constant "
@@ -48,6 +49,9 @@ def resolve(arguments):
     """
     problem = find_problem(arguments)
     set_name = arguments.hparams_set or problem.default_hparams_set
+    if set_name in SEARCH_SPACES:
+        base = SEARCH_SPACES[set_name].hparams_set
+        raise UsageError(f"--hparams_set={set_name} is a search space, for a tuner; the set it varies is {base}")
     hparams = registry.hparams_sets.get(set_name)()
     hparams = choose_model(hparams, set_name, arguments.model, arguments.problem)
     refuse_misfit(hparams.model, problem)
@@ -181,7 +185,7 @@ def choose_model(hparams, set_name, model, problem):
 def _of_same_task(set_name, problem, fitting):
     """Returns the set of another family for the same task: "transformer_babi" for "universal_transformer_babi"."""
     task = set_name.removeprefix("adaptive_").removeprefix(family(set_name.removeprefix("adaptive_"))).strip("_")
-    same = [name for name in fitting if task and name.endswith(f"_{task}")]
+    same = sorted((name for name in fitting if task and name.endswith(f"_{task}")), key=len)
     similar = [name for name in fitting if name.split("_")[-1] in problem.split("_")]
     return next(iter(same + similar), None)
 

@@ -16,7 +16,7 @@ from trainer.run_dir import RunDir, read_json, refuse_foreign
 from trainer.t2t_fit import as_in, refuse_misfit, refuse_other_kind
 from trainer.train_config import TrainConfig
 from ut_keras import registry
-from ut_keras.assignments import parse_assignments
+from ut_keras.assignments import as_value, parse_assignments
 from ut_keras.errors import UsageError, UserError
 from ut_keras.tensor2tensor_checkpoint import find_checkpoint
 from ut_keras.tensor2tensor_hparams import from_tensor2tensor
@@ -60,7 +60,7 @@ def resolve(arguments):
         UserError: there is no checkpoint, its hparams.json is damaged, or --output_dir is not empty.
     """
     if arguments.vocabulary:
-        vocabulary = f"vocabulary_file='{arguments.vocabulary}'"
+        vocabulary = f"vocabulary_file={as_value(arguments.vocabulary)}"
         arguments.problem_args = [*(arguments.problem_args or []), vocabulary]
     try:
         problem = config.find_problem(arguments)
@@ -166,7 +166,10 @@ def _hparams(plan, model):
     """Returns (`HParams`, T2T's names without a counterpart)."""
     base = registry.hparams_sets.get(plan.set_name)()
     if config.family(base.model) != config.family(model):
-        raise UserError(f"{plan.checkpoint} is of {model}, and --hparams_set={plan.set_name} is for {base.model}")
+        raise UserError(
+            f"{plan.checkpoint} is of {model}, and --hparams_set={plan.set_name} is for {base.model}; "
+            f"take {config.family(model)}_base or another of its own"
+        )
     kept = {"model": model, "target_space_id": _space(plan.problem.name)}
     return from_tensor2tensor(plan.values, dataclasses.replace(base, **kept), plan.changes)
 
@@ -220,8 +223,7 @@ def _defaults(problem):
 
 
 def _value(value):
-    text = str(value).lower() if isinstance(value, bool) or value is None else str(value)
-    return f'"{text}"' if "," in text else text
+    return as_value(str(value).lower() if isinstance(value, bool) or value is None else str(value))
 
 
 def _say(text):

@@ -98,6 +98,11 @@ def refuse_depth(hparams, max_steps):
             f"max_steps={max_steps}: the model has learned a signal for each of {own} steps and has none for others; "
             "step_timing_signal_type=sinusoid goes deeper than it was trained"
         )
+    if hparams.recurrence_type == "dwa" and hparams.depth_embedding and max_steps > own:
+        raise UsageError(
+            f"max_steps={max_steps}: the model has learned a depth embedding for each of {own} steps and has none for "
+            "others; depth_embedding=false goes deeper than it was trained"
+        )
 
 
 def given(arguments, names=(*OPTIONS, *LIMITS)):

@@ -33,7 +33,8 @@ def refuse_misfit(checkpoint, weights, problem):
         if found and size not in sizes.get(kind, ()):
             ours = " and ".join(str(one) for one in sorted(one for one in sizes.get(kind, ()) if one)) or "none"
             what = "classes" if kind == "class_label" else "ids"
-            way_out = "" if kind == "class_label" else "; --vocabulary=FILE names tensor2tensor's own"
+            brought = kind != "class_label" and "vocabulary_file" in problem.args
+            way_out = "; --vocabulary=FILE names tensor2tensor's own" if brought else ""
             raise UserError(
                 f"{checkpoint.path} was trained with {size:,} {what} ({name.rpartition('/')[0]}), and {problem.name} "
                 f"has {ours}{way_out}"

@@ -34,6 +34,18 @@ def parse_assignments(text, source):
     return result
 
 
+def as_value(text):
+    """Returns a value as `parse_assignments` reads it back, in quotes where it has commas, quotes or brackets.
+
+    >>> as_value("en,de"), as_value("en")
+    ('"en,de"', 'en')
+    """
+    if not set(text) & set(",'\"[]()"):
+        return text
+    quote = "'" if '"' in text else '"'
+    return f"{quote}{text}{quote}"
+
+
 def _split_commas(text):
     parts, depth, quote, current = [], 0, "", ""
     for character in text:

@@ -78,12 +78,22 @@ class T2tCheckpoint:
             found = ", ".join(models or sorted(scopes)[:8]) or "nothing"
             raise UserError(f"{path} holds {found}, and not the variables of one model: {', '.join(MODELS.values())}")
         self.model = models[0]
-        self.global_step = int(self._reader.get_tensor("global_step")) if "global_step" in self._names else None
+        self.global_step = int(self._read("global_step")) if "global_step" in self._names else None
+        if self.global_step is not None and self.global_step < 0:
+            raise UserError(f"{path} is damaged: its global_step is {self.global_step}")
 
     def weights(self):
-        """Returns {name: array} of the model's variables, tables in shards as they are (`join_shards`)."""
+        """Returns {name: array} of the model's variables, tables in shards as they are (`join_shards`).
+
+        Raises:
+            UserError: the file is damaged, or a weight is not finite.
+        """
         own = [name for name in self._names if name.split("/")[0] == self.model and not _SLOT.fullmatch(name)]
-        return {name: self._reader.get_tensor(name) for name in own}
+        found = {name: self._read(name) for name in own}
+        for name, array in found.items():
+            if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+                raise UserError(f"{self.path}: {name} is not finite: take a checkpoint of before its training failed")
+        return found
 
     def moments(self, optimizer):
         """Returns the moments of an optimizer, [{name of a variable: array}] in the order in which it makes them.
@@ -98,8 +108,17 @@ class T2tCheckpoint:
         for name in self._names:
             slot = _SLOT.fullmatch(name)
             if slot and slot[2] == optimizer and slot[1].split("/")[0] == self.model:
-                found.setdefault(int(slot[3] or 0), {})[slot[1]] = self._reader.get_tensor(name)
+                found.setdefault(int(slot[3] or 0), {})[slot[1]] = self._read(name)
         return [found[number] for number in sorted(found)]
+
+    def _read(self, name):
+        import tensorflow as tf
+
+        try:
+            return self._reader.get_tensor(name)
+        except (IndexError, ValueError, tf.errors.OpError) as error:  # cut off: "Read less bytes than requested"
+            words = f"{self.path} is damaged: {name} cannot be read ({error})"
+            raise UserError(" ".join(words.split())) from error
 
     def kinds(self):
         """Returns the names of the optimizers that have moments here."""

@@ -20,6 +20,7 @@ _COMPUTED = {
     "ffn_layer": ("dense_relu_dense",),
     "norm_type": ("layer",),
     "proximity_bias": (False,),
+    "gumbel_noise_weight": (0,),
     "causal_decoder_self_attention": (True,),
     "unidirectional_encoder": (False,),
     "attention_key_channels": (0,),
@@ -80,7 +81,7 @@ def from_tensor2tensor(values, base, changes=None):
             raise UserError(f"{name}={values[name]!r} of tensor2tensor is not supported; supported: {ours}")
     fields = HParams.__dataclass_fields__
     known, unused = {}, []
-    for name, value in {**values, **_translated(values, base.model)}.items():
+    for name, value in {**values, **_translated(values, base)}.items():
         if name not in fields:
             unused += [] if name in _COMPUTED else [name]
         elif not fields[name].metadata["models"] or base.model in fields[name].metadata["models"]:
@@ -93,18 +94,18 @@ def from_tensor2tensor(values, base, changes=None):
     return hparams.override(changes), sorted(unused)
 
 
-def _translated(values, model):
+def _translated(values, base):
     """Returns those of T2T's values that are called or written otherwise here."""
     ours = {}
     positions = values.get("add_position_timing_signal", True)
-    if model == "transformer" and "pos" in values:
+    if base.model == "transformer" and "pos" in values:
         ours["add_position_timing_signal"] = values["pos"] == "timing"
     elif not positions and values.get("pos"):
         raise UserError("pos='timing' of tensor2tensor is not supported with add_position_timing_signal=False")
     if values.get("shared_embedding") and not values.get("shared_embedding_and_softmax_weights"):
         raise UserError("shared_embedding=True of tensor2tensor is not supported without the softmax's weights")
     if values.get("max_length") == 0:
-        ours["max_length"] = values["batch_size"]
+        ours["max_length"] = values.get("batch_size", base.batch_size)
     # Until 2018 there was no schedule but this one.
     schedule = values.get("learning_rate_schedule", "legacy" if "learning_rate_decay_scheme" in values else "")
     if schedule:

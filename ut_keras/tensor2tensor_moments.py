@@ -19,7 +19,7 @@ def restore_moments(optimizer, hparams, checkpoint, variables):
     """Gives a built optimizer the moments of a checkpoint and returns what there is to say: "Adam's moments of 42 ...".
 
     The number of updates is not changed, and nothing is where the moments of a single variable are missing or of
-    another shape; the words then say so.
+    another shape; the words then say so. UserError where the checkpoint is damaged.
 
     Args:
         optimizer: built, of `ut_keras.optimizers.from_hparams`, perhaps in a loss scale's wrapper.
@@ -34,10 +34,9 @@ def restore_moments(optimizer, hparams, checkpoint, variables):
     there = checkpoint.kinds()
     if name not in there:
         return f"a fresh {name}: the checkpoint holds {f'moments of {there[0]}' if there else 'no moments'}"
+    moments = checkpoint.moments(name)
     try:
-        values = {"Adam": _adam, "Momentum": _momentum, "Adafactor": _adafactor}[name](
-            optimizer, checkpoint.moments(name), variables
-        )
+        values = {"Adam": _adam, "Momentum": _momentum, "Adafactor": _adafactor}[name](optimizer, moments, variables)
     except UserError as error:
         return f"a fresh {name}: {error}"
     for slot, value in values:

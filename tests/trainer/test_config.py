@@ -51,6 +51,15 @@ def test_the_default_output_dir_is_named_after_problem_and_set(tiny_dir):
 def test_a_model_of_another_family_names_a_set_that_fits(resolve):
     with pytest.raises(UsageError, match=r"--model=transformer: .* is for universal_transformer; add --hparams_set="):
         resolve("--model=transformer")
+    with pytest.raises(UsageError, match="add --hparams_set=transformer_tiny$"):
+        resolve("--model=transformer", "--hparams_set=universal_transformer_tiny")
+
+
+def test_a_search_space_is_no_set_and_names_the_one_it_varies(resolve):
+    with pytest.raises(
+        UsageError, match="=transformer_tpu_range is a search space.*; the set it varies is transformer_tpu"
+    ):
+        resolve("--hparams_set=transformer_tpu_range")
 
 
 def test_a_model_of_the_same_family_replaces_that_of_the_set():
@@ -104,6 +113,7 @@ def test_every_recipe_hparam_exists():
     from ut_keras import hparams
 
     assert set(config.RECIPE) <= {row[0] for row in hparams.describe()}
+    assert {row[0] for row in hparams.describe() if row[0].endswith("_dropout")} <= set(config.RECIPE)
 
 
 def test_another_seed_is_refused_also_where_the_problem_has_an_argument_of_that_name(tmp_path):
@@ -178,11 +188,33 @@ def test_a_directory_that_cannot_be_made_is_refused_before_the_work(tiny_dir, tm
             "learning_rate_schedule=rsqrt_decay,learning_rate_constant=3",
             "learning_rate_constant has no effect under learning_rate_schedule=rsqrt_decay",
         ),
+        (
+            "learning_rate_decay_rate=0.5",
+            "learning_rate_decay_rate has no effect under learning_rate_schedule=constant",
+        ),
+        ("recurrence_type=gru,filter_size=32", "filter_size has no effect under recurrence_type=gru"),
+        (
+            "position_start_index=step,add_position_timing_signal=false",
+            "position_start_index has no effect under add_position_timing_signal=False",
+        ),
+        (
+            "step_timing_signal_type=sinusoid,add_step_timing_signal=false",
+            "step_timing_signal_type has no effect under add_step_timing_signal=False",
+        ),
+        ("recurrence_type=basic,global_over=all", "global_over has no effect under recurrence_type=basic"),
+        ("act_type=basic,recurrence_type=act,global_over=all", "global_over has no effect under act_type=basic"),
+        ("target_space_id=3", "target_space_id has no effect under use_target_space_embedding=False"),
     ],
 )
 def test_a_change_without_effect_is_said(resolve, change, idle, capsys):
     resolve(f"--hparams={change}")
     assert capsys.readouterr().err == f"warning: {idle}\n"
+
+
+@pytest.mark.parametrize("other", ["add_ffn_unit_to_the_transition_function=true", "mix_with_transformer=after_ut"])
+def test_a_cell_beside_a_transition_does_not_make_it_idle(resolve, other, capsys):
+    resolve(f"--hparams=recurrence_type=gru,filter_size=32,{other}")
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("name", ["nowhere", "run/checkpoints/ckpt-3", "."])

@@ -222,7 +222,7 @@ def one_line(capsys):
         ("parallel_text", [], {"optimizer": "yellow_fin"}, "--hparams=NAME=VALUE puts another value in its place"),
         ("parallel_text", [], {"learning_rate_schedule": "legacy", "learning_rate_decay_scheme": "exp"}, "'noam'"),
         ("parallel_text", [], {"act_max_steps": 5}, "layer_embedding has shape"),
-        ("parallel_text", ["--hparams_set=transformer_tiny"], {}, "--hparams_set=transformer_tiny is for transformer"),
+        ("parallel_text", ["--hparams_set=transformer_tiny"], {}, "for transformer; take universal_transformer_base"),
         ("algorithmic_reverse_decimal40", [], {}, "was trained with 17 ids"),
         ("babi_qa_sentence_task1_1k", [], {}, "one class per example"),
         ("sva_number_prediction", ["--vocabulary=x"], {}, "leave --vocabulary out"),

@@ -37,6 +37,7 @@ def test_flags_name_every_option():
         (HParams(model="lstm_seq2seq"), "lstm_seq2seq has no recurrent steps"),
         (HParams(num_rec_steps=6), "a signal for each of 6 steps"),
         (HParams(recurrence_type="act", act_max_steps=5), "a signal for each of 5 steps"),
+        (HParams(recurrence_type="dwa", step_timing_signal_type="sinusoid"), "a depth embedding for each of 6 steps"),
     ],
 )
 def test_depth_that_a_model_cannot_have_is_refused(hparams, message):
@@ -48,3 +49,5 @@ def test_depth_that_a_model_cannot_have_is_refused(hparams, message):
 def test_depth_of_a_model_without_a_learned_signal_is_free():
     search_flags.refuse_depth(HParams(step_timing_signal_type="sinusoid"), 99)
     search_flags.refuse_depth(HParams(num_rec_steps=6), 3)
+    search_flags.refuse_depth(HParams(recurrence_type="dwa", add_step_timing_signal=False, depth_embedding=False), 99)
+    search_flags.refuse_depth(HParams(recurrence_type="dwa"), 6)

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from ut_keras.assignments import as_value
 from ut_keras.errors import UsageError
 from ut_keras.hparams import HParams, describe, parse_assignments
 
@@ -177,6 +178,11 @@ def test_the_flag_is_named_in_the_message():
 
 def test_a_list_keeps_its_commas():
     assert parse_assignments("a=[1,2],b=(3,4), c='5,6'", "--x") == {"a": "[1,2]", "b": "(3,4)", "c": "5,6"}
+
+
+@pytest.mark.parametrize("value", ["a", "a,b", "Anna's", 'in "quotes", two', "a (b", "x[1", "", "before_ut,after_ut"])
+def test_a_value_that_was_written_is_read_back(value):
+    assert parse_assignments(f"a={as_value(value)},b=2", "--x") == {"a": value, "b": "2"}
 
 
 def test_a_set_cannot_be_changed_in_place():

@@ -272,3 +272,9 @@ def test_groups_have_weights_of_their_own_and_no_closing_norm(rng):
 def test_another_mix_is_refused_by_name(mix):
     with pytest.raises(ValueError, match=f"mix='{mix}' is not 'before_ut', 'after_ut' or 'before_ut,after_ut'"):
         MixedRecurrence(mix, **SIZES)
+
+
+@pytest.mark.parametrize("name", ["num_mixedin_layers", "num_blocks"])
+def test_no_blocks_at_all_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"{name}=0: "):
+        MixedRecurrence("before_ut", **{**SIZES, name: 0})

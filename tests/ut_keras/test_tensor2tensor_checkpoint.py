@@ -71,3 +71,34 @@ def test_what_is_no_model_of_ours_is_named(tmp_path, names, found):
     with pytest.raises(UserError, match=found) as error:
         T2tCheckpoint(tmp_path / "model.ckpt-1")
     assert "not the variables of one model: universal_transformer, " in str(error.value)
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:20])
+
+
+def changed_inside(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 255
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [cut_off, changed_inside, lambda path: path.unlink()])
+def test_a_damaged_file_is_one_line(tmp_path, damage):
+    save(tmp_path, global_step=np.int64(3))
+    damage(tmp_path / "model.ckpt-12.data-00000-of-00001")
+    with pytest.raises(UserError, match="is damaged: .* cannot be read") as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_step_below_zero_is_refused(tmp_path):
+    save(tmp_path, global_step=np.int64(-3))
+    with pytest.raises(UserError, match="is damaged: its global_step is -3"):
+        read_checkpoint(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    save(tmp_path, **{"universal_transformer/body/x": np.array([1, np.nan], np.float32)})
+    with pytest.raises(UserError, match="universal_transformer/body/x is not finite"):
+        read_checkpoint(tmp_path)

@@ -29,6 +29,7 @@ def ours(values, base=UT, changes=None):
         ({"shared_embedding_and_softmax_weights": 0}, {"shared_embedding_and_softmax_weights": False}),
         ({"optimizer": "Adafactor"}, {"optimizer": "adafactor"}),
         ({"max_length": 0, "batch_size": 1024}, {"max_length": 1024}),
+        ({"max_length": 0}, {"max_length": UT.batch_size}),
         ({"gate_ffn_layer": "dense_dropconnect", "dropconnect_dropout": 0.5}, {"dropconnect_dropout": 0.0}),
         # hparams.json of the first releases: one schedule, without a name
         ({"learning_rate_decay_scheme": "noam", "learning_rate": 0.2}, {"learning_rate_schedule": "legacy"}),

@@ -45,6 +45,8 @@ class DepthLoop(Body):
         shared = {"max_steps": max_steps, **{name: block[name] for name in names if name in block}}
         kind = make_type(recurrence, **shared, name="type", dtype=body.get("dtype"))
         block = block if kind.transition else {**block, "transition": "none"}
+        if num_blocks < 1:
+            raise ValueError(f"num_blocks={num_blocks}: a step has at least one block")
         names = [f"rec_layer_{index}" for index in range(num_blocks)]
         super().__init__(max_steps=max_steps, block_names=names, halting=halting, block=block, **body)
         self.num_blocks = num_blocks

@@ -85,6 +85,8 @@ class MixedRecurrence(keras.layers.Layer):
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         groups = groups_of(mix)
+        if num_mixedin_layers < 1:
+            raise ValueError(f"num_mixedin_layers={num_mixedin_layers}: mix={mix!r} puts at least one block there")
         self.mix = mix
         self.num_mixedin_layers = num_mixedin_layers
         self.input_dropout = input_dropout

@@ -3,6 +3,7 @@
 Legend: B batch, L length, D hidden size, T steps.
 """
 
+import collections.abc
 import importlib
 
 import keras
@@ -100,7 +101,13 @@ def make_type(recurrence, **shared):
     Args:
         recurrence: a type's name, or {"type": name, **its own arguments}.
         **shared: arguments of `RecurrenceType`, and of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: it is neither, or there is no such type.
     """
-    options = {"type": recurrence} if isinstance(recurrence, str) else dict(recurrence)
+    options = {"type": recurrence} if isinstance(recurrence, str) else recurrence
+    if not isinstance(options, collections.abc.Mapping) or "type" not in options:
+        raise ValueError(f'recurrence={recurrence!r} is neither a type\'s name nor {{"type": name, argument: value}}')
+    options = dict(options)
     module, name = TYPES[one_of("recurrence type", options.pop("type"), tuple(TYPES))].split(":")
     return getattr(importlib.import_module(f"ut_keras.layers.{module}"), name)(**options, **shared)

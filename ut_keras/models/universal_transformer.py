@@ -28,7 +28,8 @@ class UniversalTransformer(SequenceModel):
         scale_embedding, numbering, step_length, target_space_id, words_per_sentence: see `UniversalTransformerEncoder`.
         random_offset, ponder_weight, ponder_warmup_steps: see `SequenceModel`.
         **body: arguments of `UniversalRecurrence` for both sides: max_steps, halting, recurrence, num_heads,
-            filter_size, norm, transition, signal, num_blocks, dropouts, remat; and of `MixedRecurrence`: mix, num_mixedin_layers.
+            filter_size, norm, transition, signal, num_blocks, dropouts, remat; and of `MixedRecurrence`: mix,
+            num_mixedin_layers.
 
     Call arguments:
         features: {"inputs": [B, L] int, "targets": [B, M] int}.
