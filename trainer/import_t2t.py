@@ -125,7 +125,7 @@ def write(plan):
     hparams = as_in(weights, hparams)
     model = build_model(hparams, problem.features)
     variables = load_weights(model, hparams, weights)
-    step = _updates(checkpoint.global_step, plan.values)
+    step = _updates(checkpoint.global_step, hparams)
     optimizer = make_optimizer(hparams, model)
     getattr(optimizer, "inner_optimizer", optimizer).iterations.assign(step)
     moments = restore_moments(optimizer, hparams, checkpoint, variables)
@@ -159,6 +159,9 @@ def write(plan):
         _say(f"{_HPARAMS}: without a counterpart here: {', '.join(unused)}")
     if problem.target == "class":
         _say(f"classes, in the order of the checkpoint's: {_classes(problem)}")
+    if hparams.use_target_space_embedding:
+        _say(f"target space: row {hparams.target_space_id} of the table; --hparams=target_space_id=N takes another")
+    _say("in training, batch_size counts tokens of source and target over all devices, weight_decay is decoupled")
     _say(f"to train on: {_command(made, step)}")
 
 
@@ -191,9 +194,9 @@ def _with_vocabularies(plan):
     return problem if problem.vocabularies is not None else problem.prepare(plan.data_dir, plan.manual_dir)
 
 
-def _updates(global_step, values):
+def _updates(global_step, hparams):
     """Returns the updates made: T2T counts each of the batches of which a multi-step optimizer makes one update."""
-    return (global_step or 0) // max(1, values.get("optimizer_multistep_accumulate_steps") or 1)
+    return (global_step or 0) // max(1, hparams.optimizer_multistep_accumulate_steps)
 
 
 def _classes(problem):
@@ -212,8 +215,11 @@ def _command(made, step):
     for flag, values in (("problem_args", given), ("hparams", changes)):
         if values:
             words.append(shlex.quote(f"--{flag}=" + ",".join(f"{name}={_value(one)}" for name, one in values.items())))
+    for flag in ("output_dir", "data_dir", "manual_dir", "usr_dir"):
+        if getattr(made, flag):
+            words.append(shlex.quote(f"--{flag}={getattr(made, flag)}"))
     steps = f" --train_steps=N  (above {step:,})" if step >= made.hparams.train_steps else ""
-    return " ".join([*words, f"--output_dir={shlex.quote(str(made.output_dir))}"]) + steps
+    return " ".join(words) + steps
 
 
 def _defaults(problem):

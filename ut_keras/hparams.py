@@ -303,7 +303,8 @@ def _our_optimizer(name):
 
 def _in_order(sides):
     """Returns the sides of `mix_with_transformer` in the order in which they are passed."""
-    return "before_ut,after_ut" if str(sides).replace(" ", "") == "after_ut,before_ut" else sides
+    sides = sides.replace(" ", "") if isinstance(sides, str) else sides
+    return "before_ut,after_ut" if sides == "after_ut,before_ut" else sides
 
 
 def _refuse_contradictions(hparams):

@@ -2,6 +2,7 @@
 
 Formulas are T2T's where they differ from our defaults: padding halts and counts, no remainder at the step limit, start
 index "step" over the padded length, `global` halting over the whole sequence, dwa's softmax over channels, gru's mix.
+So are signals, whatever the set says: sinusoids in halves, inputs numbered from their start.
 """
 
 from ut_keras.errors import UsageError, UserError
@@ -88,14 +89,16 @@ def from_tensor2tensor(values, base, changes=None):
             known[name] = bool(value) if fields[name].type is bool and value in (0, 1) else value
     try:
         hparams = base.override(known)
-        hparams = hparams.override(_parity(hparams) | {"timing_layout": "t2t"})
+        hparams = hparams.override({**_parity(hparams), "timing_layout": "t2t", "input_position_numbering": "start"})
     except UsageError as error:
         raise UserError(f"of tensor2tensor: {error}; --hparams=NAME=VALUE puts another value in its place") from None
     return hparams.override(changes), sorted(unused)
 
 
 def _translated(values, base):
-    """Returns those of T2T's values that are called or written otherwise here."""
+    """Returns those of T2T's values that are called or written otherwise here; {} where there are no values."""
+    if not values:
+        return {}
     ours = {}
     positions = values.get("add_position_timing_signal", True)
     if base.model == "transformer" and "pos" in values:
@@ -120,6 +123,8 @@ def _translated(values, base):
         ours["num_inrecurrence_layers"] = 1  # T2T has it and does not look at it
     if values.get("recurrence_type") != "lstm" and "use_memory_as_final_state" in values:
         ours["use_memory_as_final_state"] = False  # nor at this
+    if "multistep" not in str(values.get("optimizer", "")).lower().replace("_", ""):
+        ours["optimizer_multistep_accumulate_steps"] = 0  # T2T's other optimizers do not look at it
     if values.get("gate_ffn_layer") == "dense_dropconnect":
         ours["dropconnect_dropout"] = 0.0  # T2T's never drops a connection
     return ours

@@ -295,6 +295,25 @@ def test_a_multi_step_optimizer_counts_batches(tmp_path):
     assert trainer.load(run).step == 2
 
 
+def test_a_multi_step_set_counts_batches_without_hparams_json(tmp_path):
+    t2t_files.write(tmp_path / "t2t", ACT)
+    (tmp_path / "t2t" / "hparams.json").unlink()
+    vocabulary = t2t_files.vocabulary(tmp_path / "vocab.subwords", "a")
+    sizes = "hidden_size=16,filter_size=32,num_heads=2,act_max_steps=6,optimizer_multistep_accumulate_steps=3"
+    argv = [f"--checkpoint={tmp_path / 't2t'}", "--problem=parallel_text", SET, f"--hparams={sizes}"]
+    assert trainer.main(["import_t2t", *argv, f"--vocabulary={vocabulary}", f"--output_dir={tmp_path / 'run'}"]) == 0
+    assert RunDir.open(tmp_path / "run").settings["imported_from"].endswith("model.ckpt-7")
+    assert trainer.load(tmp_path / "run").step == 2
+
+
+def test_the_command_that_it_names_has_the_directories_that_were_given(tmp_path, capsys):
+    given = [f"--data_dir={tmp_path / 'my data'}", f"--manual_dir={tmp_path / 'files'}"]
+    code, run = run_import(tmp_path, ACT, "parallel_text", *given)
+    assert code == 0
+    command = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("to train on: "))
+    assert set(given) | {f"--output_dir={run}"} <= set(shlex.split(command))
+
+
 def test_run_json_names_the_checkpoint(imported):
     settings = json.loads((imported / "run.json").read_text())
     assert settings["imported_from"] == str((imported.parent / "t2t" / "model.ckpt-7").resolve())

@@ -20,21 +20,26 @@ CASES = [
     ("pointer", "frozen"),
 ]
 PLAIN = [f"plain {kind}" for kind in ("seq2seq", "language model", "encoder", "classifier", "pointer")]
-MORE_TYPES = [(kind, name) for kind in ("language model", "encoder") for name in tiny_models.TYPES]
+MORE_TYPES = [
+    *(("seq2seq", name) for name in ("skip", "dwa", "rnn", "lstm")),
+    *((kind, name) for kind in ("language model", "encoder") for name in tiny_models.TYPES),
+]
 BATTERY = pytest.mark.parametrize(
     ("kind", "options"),
     [
         *((kind, tiny_models.OPTIONS[name]) for kind, name in CASES),
         *((kind, {"norm": "pre", "transition": "sepconv"}) for kind in PLAIN),
         ("seq2seq", {"numbering": "end", "target_space_id": 3, "shared_embedding": False}),
-        *(("seq2seq", options) for options in tiny_models.TYPES.values()),
+        ("seq2seq", tiny_models.TYPES["highway"]),
+        ("seq2seq", tiny_models.TYPES["gru"]),
         *(pytest.param(kind, tiny_models.TYPES[name], marks=pytest.mark.slow) for kind, name in MORE_TYPES),
     ],
     ids=[
         *(f"{kind}, {name}" for kind, name in CASES),
         *PLAIN,
         "seq2seq, numbered from the end",
-        *(f"seq2seq, {name}" for name in tiny_models.TYPES),
+        "seq2seq, highway",
+        "seq2seq, gru",
         *(f"{kind}, {name}" for kind, name in MORE_TYPES),
     ],
 )

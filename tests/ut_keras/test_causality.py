@@ -7,20 +7,26 @@ import tensorflow as tf
 from tests import tiny_models
 
 LANGUAGE_MODELS = ("frozen pre sepconv", "global", "basic", "start index step")
+MORE_TYPES = [
+    *(("seq2seq", name) for name in ("highway", "skip", "rnn", "gru")),
+    *(("language model", name) for name in tiny_models.TYPES),
+]
 CASES = [
     *(("seq2seq", options) for options in tiny_models.OPTIONS.values()),
     *(("language model", tiny_models.OPTIONS[name]) for name in LANGUAGE_MODELS),
     *((f"plain {kind}", {"transition": "sepconv"}) for kind in ("seq2seq", "language model")),
-    *(("seq2seq", options) for options in tiny_models.TYPES.values()),
-    *(pytest.param("language model", options, marks=pytest.mark.slow) for options in tiny_models.TYPES.values()),
+    ("seq2seq", tiny_models.TYPES["dwa"]),
+    ("seq2seq", tiny_models.TYPES["lstm"]),
+    *(pytest.param(kind, tiny_models.TYPES[name], marks=pytest.mark.slow) for kind, name in MORE_TYPES),
 ]
 IDS = [
     *(f"seq2seq, {name}" for name in tiny_models.OPTIONS),
     *(f"language model, {name}" for name in LANGUAGE_MODELS),
     "plain seq2seq",
     "plain language model",
-    *(f"seq2seq, {name}" for name in tiny_models.TYPES),
-    *(f"language model, {name}" for name in tiny_models.TYPES),
+    "seq2seq, dwa",
+    "seq2seq, lstm",
+    *(f"{kind}, {name}" for kind, name in MORE_TYPES),
 ]
 BATTERY = pytest.mark.parametrize(("kind", "options"), CASES, ids=IDS)
 

@@ -42,6 +42,7 @@ UT = HParams(model="universal_transformer")
         ("optimizer=SGD", {"optimizer": "sgd"}),
         ("mix_with_transformer='before_ut,after_ut'", {"mix_with_transformer": "before_ut,after_ut"}),
         ("mix_with_transformer='after_ut, before_ut'", {"mix_with_transformer": "before_ut,after_ut"}),
+        ("mix_with_transformer='before_ut, after_ut'", {"mix_with_transformer": "before_ut,after_ut"}),
         ("mix_with_transformer=before_ut,mix_with_transformer=none", {"mix_with_transformer": None}),
         ("gates_inputs=its", {"gates_inputs": "its"}),
         (

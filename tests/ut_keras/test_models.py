@@ -50,6 +50,7 @@ class TestEncoder(layer_checks.LayerChecks):
         return inputs["inputs"] != 0
 
 
+@pytest.mark.slow  # the battery of a second model
 class TestLanguageModel(layer_checks.ModelChecks):
     weight_count = 2 * 7 * 4 + ATTENTION + FFN + 3 * 4 + 5 * 8 + 3 * NORMS + UNIT
 
@@ -61,6 +62,7 @@ class TestLanguageModel(layer_checks.ModelChecks):
         return {"targets": INPUTS}
 
 
+@pytest.mark.slow  # the battery of a second model
 class TestClassifierOfSentences(layer_checks.ModelChecks):
     weight_count = 7 * 4 + 2 * 3 * 4 + ENCODER + UNIT + 4 * 5 + 5
 

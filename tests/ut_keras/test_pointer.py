@@ -68,6 +68,7 @@ def test_gradient_of_a_very_unlikely_word_does_not_vanish():
     np.testing.assert_allclose(tape.gradient(loss, scores), [[1.0, -0.5, -0.5]], atol=1e-6)
 
 
+@pytest.mark.slow  # the battery of a second model
 class TestPointerClassifier(layer_checks.ModelChecks):
     # Embedding; attention 4 (4x4), transition, two norms; query.
     weight_count = 8 * 4 + (4 * 4 * 4 + (4 * 8 + 8) + (8 * 4 + 4) + 2 * 2 * 4) + (4 * 4 + 4)

@@ -18,6 +18,7 @@ BLOCK = 4 * 4 * 4 + (4 * 8 + 8 + 8 * 4 + 4) + 2 * 8
 SIZES = {"num_heads": 2, "filter_size": 8}
 
 
+@pytest.mark.slow  # the battery of a second model
 class TestFixedSteps(layer_checks.LayerChecks):
     weight_count = 2 * BLOCK + 8 + 3 * 8 + 16 * 4
 

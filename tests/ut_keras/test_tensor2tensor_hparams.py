@@ -29,6 +29,14 @@ def ours(values, base=UT, changes=None):
         ({"shared_embedding_and_softmax_weights": 0}, {"shared_embedding_and_softmax_weights": False}),
         ({"optimizer": "Adafactor"}, {"optimizer": "adafactor"}),
         ({"max_length": 0, "batch_size": 1024}, {"max_length": 1024}),
+        (
+            {"optimizer": "adam", "optimizer_multistep_accumulate_steps": 8},
+            {"optimizer_multistep_accumulate_steps": 0},
+        ),
+        (
+            {"optimizer": "MultistepAdam", "optimizer_multistep_accumulate_steps": 8},
+            {"optimizer": "adam", "optimizer_multistep_accumulate_steps": 8},
+        ),
         ({"max_length": 0}, {"max_length": UT.batch_size}),
         ({"gate_ffn_layer": "dense_dropconnect", "dropconnect_dropout": 0.5}, {"dropconnect_dropout": 0.0}),
         # hparams.json of the first releases: one schedule, without a name
@@ -40,6 +48,12 @@ def ours(values, base=UT, changes=None):
 def test_values(values, expected):
     found = ours(values)
     assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_signals_are_tensor2tensors_whatever_the_set_says():
+    base = UT.override("timing_layout=paper,input_position_numbering=end")
+    found = ours({}, base)
+    assert (found.timing_layout, found.input_position_numbering) == ("t2t", "start")
 
 
 def test_a_plain_transformer_has_positions_where_pos_says_so():

@@ -34,7 +34,8 @@ def build_model(hparams, features, dtype=None):
     Args:
         hparams: `HParams`; `hparams.model` names the model.
         features: `Features` of the problem.
-        dtype: dtype policy; None: Keras' global one.
+        dtype: dtype policy; None: Keras' global one. `hparams.activation_dtype` is not looked at: the trainer makes it
+            the global policy.
 
     Raises:
         UsageError: the model cannot learn this problem: a class needs an encoder with a class head, a sequence a
