@@ -59,7 +59,8 @@ class DepthwiseAttention(RecurrenceType):
         if self.over_channels:
             return {"state": x, "read": tf.zeros_like(x), "newest": self._over_channels(x, 0, weights)}, []
         value, logits = self._slot(x, 0, weights)
-        sums = {"total": value, "weight": tf.ones_like(logits), "largest": logits}
+        largest = tf.stop_gradient(logits)
+        sums = {"total": value * tf.exp(logits - largest), "weight": tf.exp(logits - largest), "largest": largest}
         return {"state": x, "read": tf.cast(value, x.dtype), **sums}, []
 
     def read(self, carry):
@@ -70,7 +71,8 @@ class DepthwiseAttention(RecurrenceType):
             newest = self._over_channels(new, step + 1, weights)
             return {"state": new, "read": carry["read"] + carry["newest"], "newest": newest}
         value, logits = self._slot(new, step + 1, weights)
-        largest = tf.maximum(carry["largest"], logits)
+        # The shift by it cancels in total / weight, and so does its gradient.
+        largest = tf.stop_gradient(tf.maximum(carry["largest"], logits))
         before, share = tf.exp(carry["largest"] - largest), tf.exp(logits - largest)
         total, weight = carry["total"] * before + value * share, carry["weight"] * before + share
         read = tf.cast(total / weight, new.dtype)
