@@ -190,6 +190,6 @@ def test_what_import_switches_is_named():
         {"recurrence_type": "gru"},
     ):
         switched |= HParams(**values).differences(from_tensor2tensor(values, HParams())[0])
-    assert len(switched) == 6
+    assert len(switched) == 7
     named = quoted(row_of("T2T's formulas")[1])
     assert [name for name, (_, theirs) in switched.items() if f"{name}={str(theirs).lower()}" not in named] == []
