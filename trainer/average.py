@@ -6,8 +6,6 @@ run with --ema_decay holds the moving averages as its weights.
 """
 
 import pathlib
-import secrets
-import shutil
 import sys
 
 import numpy as np
@@ -88,17 +86,10 @@ def average(run, paths, to):
     steps = [int(reader.tensor("step")) for reader in readers]
     step.assign(steps[-1])
 
-    to = to.resolve()
-    part = to.with_name(f".{to.name}.{secrets.token_hex(4)}.incomplete")
-    try:
-        settings = {**run.settings, "averaged_from": [str(path) for path in paths]}
-        made = RunDir.create(part, run.hparams, run.problem, settings)
+    settings = {**run.settings, "averaged_from": [str(path) for path in paths]}
+    with RunDir.create_whole(to, run.hparams, run.problem, settings) as made:
         write(made.path / "best" / f"ckpt-{steps[-1]}", {"model": weights, "step": step})
         checkpoint_files.write_state(made.path / "best")
-        part.rename(to)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     count = f"{len(steps)} checkpoint{'s'[len(steps) == 1 :]}"
     print(f"averaged {count}: steps {', '.join(map(str, steps))}", file=sys.stderr, flush=True)
 

@@ -6,9 +6,7 @@ hyperparameters; they win over those of the set.
 
 import dataclasses
 import pathlib
-import secrets
 import shlex
-import shutil
 import sys
 
 from trainer import config
@@ -142,16 +140,9 @@ def write(plan):
         mixed_precision=_PRECISION[hparams.activation_dtype],
     )
     settings = {**made.settings(), "parameters": int(model.count_params()), "versions": versions()}
-    to = plan.output_dir.resolve()
-    part = to.with_name(f".{to.name}.{secrets.token_hex(4)}.incomplete")
-    try:
-        settings["imported_from"] = str(plan.checkpoint.resolve())
-        run = RunDir.create(part, hparams, problem, settings)
+    settings["imported_from"] = str(plan.checkpoint.resolve())
+    with RunDir.create_whole(plan.output_dir, hparams, problem, settings) as run:
         Checkpoints(run, model, optimizer).save(step)
-        part.rename(to)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     said = f"{len(variables)} variables, {model.count_params():,} parameters, step {step:,}"
     _say(f"took {checkpoint.model} from {plan.checkpoint}: {said}")
     _say(f"optimizer: {moments}")

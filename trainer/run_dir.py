@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import pathlib
+import secrets
 import shutil
 
 from problems import textio
@@ -87,6 +88,19 @@ class RunDir:
             run.discard()
             raise
         return run
+
+    @classmethod
+    @contextlib.contextmanager
+    def create_whole(cls, path, hparams, problem, settings):
+        """Gives a new run that is at `path` when the block ends, and nowhere if the block fails; see `create`."""
+        path = pathlib.Path(path).resolve()
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.incomplete")
+        try:
+            yield cls.create(part, hparams, problem, settings)
+            part.rename(path)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
 
     @property
     def averaged_from(self):

@@ -60,7 +60,8 @@ class DepthwiseAttention(RecurrenceType):
             return {"state": x, "read": tf.zeros_like(x), "newest": self._over_channels(x, 0, weights)}, []
         value, logits = self._slot(x, 0, weights)
         largest = tf.stop_gradient(logits)
-        sums = {"total": value * tf.exp(logits - largest), "weight": tf.exp(logits - largest), "largest": largest}
+        share = tf.exp(logits - largest)
+        sums = {"total": value * share, "weight": share, "largest": largest}
         return {"state": x, "read": tf.cast(value, x.dtype), **sums}, []
 
     def read(self, carry):

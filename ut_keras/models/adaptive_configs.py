@@ -5,8 +5,13 @@ halts nor costs here, and `global` halting is causal in the decoder: --hparams=a
 is T2T's arithmetic.
 """
 
-from ut_keras.models.configs import universal_transformer_base, universal_transformer_small, universal_transformer_tiny
-from ut_keras.models.transformer_configs import change, for_tpu
+from ut_keras.models.configs import (
+    universal_transformer_base,
+    universal_transformer_base_tpu,
+    universal_transformer_small,
+    universal_transformer_tiny,
+)
+from ut_keras.models.transformer_configs import change
 from ut_keras.registry import hparams_sets
 
 
@@ -35,7 +40,7 @@ def adaptive_universal_transformer_tiny():
 @hparams_sets.register("adaptive_universal_transformer_base_tpu")
 def adaptive_universal_transformer_base_tpu():
     """T2T's adaptive_universal_transformer_base_tpu: base, Adafactor, no step signal. No score measured here."""
-    return change(for_tpu(adaptive_universal_transformer_base()), add_step_timing_signal=False)
+    return _adaptive(universal_transformer_base_tpu())
 
 
 @hparams_sets.register("adaptive_universal_transformer_multilayer_tpu")
@@ -86,7 +91,7 @@ def adaptive_universal_transformer_global_base():
 @hparams_sets.register("adaptive_universal_transformer_global_base_tpu")
 def adaptive_universal_transformer_global_base_tpu():
     """T2T's adaptive_universal_transformer_global_base_tpu: global_base, Adafactor. No score measured here."""
-    return change(for_tpu(adaptive_universal_transformer_global_base()), add_step_timing_signal=False)
+    return _adaptive(universal_transformer_base_tpu(), act_type="global")
 
 
 @hparams_sets.register("adaptive_universal_transformer_tall")
