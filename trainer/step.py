@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from trainer.micro_batches import accumulate, deal
 from ut_keras import losses, metrics, optimizers
+from ut_keras.layers.custom_gradient import never_differentiated
 
 
 def make_optimizer(hparams, model, ema_decay=0.0, on_nan="stop"):
@@ -182,7 +183,8 @@ class TrainStep:
         return {"gradient_norm": norm / scale, "learning_rate": tf.cast(rate, tf.float32), "applied": applied}
 
     def _step(self, batch, step):
-        measured = self._strategy.run(self.replica_step, args=(batch, step))
+        with never_differentiated():
+            measured = self._strategy.run(self.replica_step, args=(batch, step))
         return {name: self._strategy.experimental_local_results(value)[0] for name, value in measured.items()}
 
     def _alone(self, batch, step):

@@ -6,6 +6,7 @@ Legend: B batch, L length, S sentences, W words of a sentence, D hidden size, V 
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.custom_gradient import custom_gradient
 from ut_keras.layers.projection import project
 
 
@@ -127,7 +128,7 @@ class SentenceEmbedding(keras.layers.Layer):
         return {**super().get_config(), "words": self.words}
 
 
-@tf.custom_gradient
+@custom_gradient
 def dense_gradient(table):
     """Returns `table` itself; its gradient is one dense tensor, which clipping, scaling and reducing need."""
     return tf.identity(table), tf.convert_to_tensor

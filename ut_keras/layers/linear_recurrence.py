@@ -5,6 +5,8 @@ Legend: B batch, L length, D channels, G group of positions, N groups.
 
 import tensorflow as tf
 
+from ut_keras.layers.custom_gradient import custom_gradient
+
 _GROUP = 16
 
 
@@ -27,7 +29,7 @@ def linear_recurrence(factors, terms, initial=None):
         factors, terms = tf.pad(factors, [[0, 0], [1, 0], [0, 0]]), tf.concat([initial[:, None], terms], axis=1)
         return linear_recurrence(factors, terms)[:, 1:]
 
-    @tf.custom_gradient
+    @custom_gradient
     def run(factors, terms):
         states = _scan(factors, terms)
 

@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.custom_gradient import custom_gradient
+
 
 @keras.saving.register_keras_serializable("ut_keras")
 class LayerNorm(keras.layers.Layer):
@@ -53,7 +55,7 @@ def layer_norm(x, scale, bias, epsilon):
 
 
 def _normalize(x, epsilon):
-    @tf.custom_gradient
+    @custom_gradient
     def normalize(x):
         centered = x - tf.reduce_mean(x, -1, keepdims=True)
         inverse = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), -1, keepdims=True) + epsilon)

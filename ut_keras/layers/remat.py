@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from ut_keras.layers.custom_gradient import custom_gradient
+
 
 def recompute(function, state, step, seed, context):
     """Returns function(state, step, seed, context), keeping only the arguments for the backward pass.
@@ -25,7 +27,7 @@ def recompute(function, state, step, seed, context):
             filled[index] = tensor
         return function(*tf.nest.pack_sequence_as(arguments, filled))
 
-    @tf.custom_gradient
+    @custom_gradient
     def run(*tensors):
         def gradient(*upstream):
             # Without waiting for its gradient, every step would be recomputed at once and kept.

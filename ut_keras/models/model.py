@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from ut_keras.layers.custom_gradient import never_differentiated
 from ut_keras.layers.dropout import fold_seed
 from ut_keras.losses import ponder_sums
 
@@ -48,6 +49,11 @@ class SequenceModel(keras.Model):
         """As `keras.Model.compile_from_config`, which leaves a model whose `compile` is its own uncompiled."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
+
+    def train_step(self, data):
+        """As `keras.Model.train_step`, whose graph no optimizer keeps alive."""
+        with never_differentiated():
+            return super().train_step(data)
 
     def generate(self, ids, max_length=None, **options):
         """Returns the answer to each row of a batch, by greedy search unless options say otherwise.
