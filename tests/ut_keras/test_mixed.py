@@ -268,7 +268,7 @@ def test_groups_have_weights_of_their_own_and_no_closing_norm(rng):
     assert [part.final_norm for part in (layer.before, layer.recurrence, layer.after)] == [None] * 3
 
 
-@pytest.mark.parametrize("mix", ["before", "", "before_ut;after_ut"])
+@pytest.mark.parametrize("mix", ["before", "", "before_ut;after_ut", "before_ut,before_ut"])
 def test_another_mix_is_refused_by_name(mix):
     with pytest.raises(ValueError, match=f"mix='{mix}' is not 'before_ut', 'after_ut' or 'before_ut,after_ut'"):
         MixedRecurrence(mix, **SIZES)

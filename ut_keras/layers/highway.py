@@ -36,8 +36,8 @@ class Highway(RecurrenceType):
         **shared,
     ):
         super().__init__(**shared)
-        if not gates_inputs or set(gates_inputs) - set(_LETTERS):
-            raise ValueError(f"gates_inputs={gates_inputs!r}: one or more of the letters i, s, t")
+        if sorted(set(gates_inputs) & set(_LETTERS)) != sorted(gates_inputs) or not gates_inputs:
+            raise ValueError(f"gates_inputs={gates_inputs!r} is not one or more of the letters i, s and t, each once")
         self._letters = [letter for letter in _LETTERS if letter in gates_inputs]
         self.norms = self.make_norms(*(f"norm_{letter}" for letter in self._letters))
         biases = {"transform": transform_bias_init}

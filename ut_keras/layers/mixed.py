@@ -232,7 +232,7 @@ class MixedRecurrence(keras.layers.Layer):
 def groups_of(mix):
     """Returns the names of the groups in `mix`; ValueError where it names others."""
     groups = mix.split(",")
-    if not set(groups) <= set(GROUPS):
+    if not set(groups) <= set(GROUPS) or len(set(groups)) < len(groups):
         raise ValueError(f"mix={mix!r} is not 'before_ut', 'after_ut' or 'before_ut,after_ut'")
     return groups
 
