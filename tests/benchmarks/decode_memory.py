@@ -64,18 +64,18 @@ def measure(folder, lines, flags=()):
                 looks.append((count, resident))
 
     with open(folder / "log", "w+") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
-        watcher = threading.Thread(target=look)
-        watcher.start()
-        for line in process.stdout:
-            count += 1
-            tokens += len(json.loads(line)["tokens"]["decoder"])
-            if count == FIRST:
-                begun = time.monotonic(), tokens
-        seconds = time.monotonic() - begun[0]
-        ended.set()
-        watcher.join()
-        if process.wait() or count != lines:
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+            watcher = threading.Thread(target=look)
+            watcher.start()
+            for line in process.stdout:
+                count += 1
+                tokens += len(json.loads(line)["tokens"]["decoder"])
+                if count == FIRST:
+                    begun = time.monotonic(), tokens
+            seconds = time.monotonic() - begun[0]
+            ended.set()
+            watcher.join()
+        if process.returncode or count != lines:
             log.seek(0)
             raise SystemExit(f"decode answered {count} of {lines} lines, code {process.returncode}:\n{log.read()}")
     later = [resident for done, resident in looks if done >= 0.05 * lines]
