@@ -12,8 +12,8 @@ def custom_gradient(function):
 
     In a graph TensorFlow registers the gradient of every single call under a name of its own in a table that nothing
     is ever taken from. What is registered holds the tensors of the call, hence the graph, hence all graphs around it:
-    every training step, answer or export that a process ever traced stayed in memory, some 200 MB for each run that a
-    notebook or a test made. Here the graph holds its gradients itself and the table points to them weakly.
+    every training step, answer or export that a process ever traced stays in memory
+    (tests/benchmarks/traced_memory.py). Here the graph holds its gradients itself and the table points to them weakly.
 
     Args:
         function: as for tf.custom_gradient: (*tensors) -> (result, gradient function), reading no variables.
