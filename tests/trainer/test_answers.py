@@ -100,6 +100,7 @@ def test_hypotheses_are_ranked_and_the_first_is_the_answer(sure, inputs):
             assert hypothesis.normalized_score == pytest.approx(hypothesis.score / penalty, rel=1e-5)
 
 
+@pytest.mark.slow  # traces a model of its own
 def test_without_a_penalty_there_is_no_other_score(copying, inputs):
     for options in (DecodingOptions(), DecodingOptions(beam_size=2, alpha=0.0), DecodingOptions(temperature=1.0)):
         assert answer_ids(copying, inputs[:1], options=options)[0].hypotheses[0].normalized_score is None

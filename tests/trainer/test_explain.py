@@ -115,6 +115,7 @@ def test_a_language_model_shows_prompt_and_continuation_and_scores_the_latter():
     assert collect(loaded, "", "the milk").score == pytest.approx(loaded.score(["the milk"])[0], abs=1e-5)
 
 
+@pytest.mark.slow  # traces a model of its own
 def test_a_language_model_goes_on_as_decode_does():
     loaded = tiny_loaded.language(recurrence_type="act", act_max_steps=3)
     assert [collect(loaded, "mary took").answer] == loaded.generate(["mary took"])

@@ -19,6 +19,7 @@ def labels(tiny_dir, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow  # trains and exports
 def test_label_with_a_blank_is_answered_reported_and_exported(labels):
     run = trainer.load(labels)
     answers = run.generate(LINES)

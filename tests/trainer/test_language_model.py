@@ -123,6 +123,7 @@ def test_score_is_the_probability_of_the_whole_text_with_its_end(trained, run, t
         run.score(["one"], ["two"])
 
 
+@pytest.mark.slow  # exports
 def test_export_answers_as_decode_and_ponders_prompt_and_continuation(run, tmp_path):
     served = tf.saved_model.load(str(export(run, tmp_path))).signatures["serving_default"]
     found = served(inputs=tf.constant(PROMPTS))

@@ -223,6 +223,7 @@ def test_the_whole_update_compiles_with_dropout_and_in_half_precision():
     assert len(set(found)) == 3
 
 
+@pytest.mark.slow  # traces a model of its own
 def test_a_model_that_does_not_halt_has_no_ponder_cost():
     hparams = dataclasses.replace(HPARAMS, recurrence_type="basic", num_rec_steps=3)
     _, results = run([batch_of(A, B)], hparams)

@@ -134,6 +134,7 @@ def test_xla_is_off_unless_asked_for_also_with_one_gpu(monkeypatch):
     assert model.jit_compile is False
 
 
+@pytest.mark.slow  # traces a model of its own
 def test_a_compiled_model_is_loaded_compiled(tmp_path):
     model = encoder(head="tokens")
     ids = np.array([[5, 6, 7, 0]])

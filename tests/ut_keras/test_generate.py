@@ -127,6 +127,7 @@ def test_cached_search_finds_what_the_recomputed_one_finds():
         np.testing.assert_array_equal(*ours)
 
 
+@pytest.mark.slow  # traces a model of its own
 def test_two_prompts_in_one_process_are_independent():
     """U97: the answer to the second file overlapped the first one's."""
     keras.utils.set_random_seed(5)
@@ -139,7 +140,7 @@ def test_two_prompts_in_one_process_are_independent():
     np.testing.assert_array_equal(fresh.generate(np.array([[8]]), max_length=5), second)
 
 
-@pytest.mark.parametrize("beam_size", [1, 2])
+@pytest.mark.parametrize("beam_size", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_max_length_is_obeyed(beam_size):
     """U96: it was ignored without a word."""
     assert _ut().generate(INPUTS, max_length=3, beam_size=beam_size).shape[1] <= 3
