@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import weakref
 
 import keras
 from tensorflow.python.framework import ops
@@ -10,9 +11,9 @@ from tensorflow.python.framework import ops
 @contextlib.contextmanager
 def gone():
     """Asserts that no graph is alive at its end that was not at its beginning."""
-    before = {id(graph) for graph in alive()}  # of other tests: they may go, but no new one may come
+    before = weakref.WeakSet(alive())  # of other tests: they may go, but no new one may come
     yield
-    left = [graph for graph in alive() if id(graph) not in before]
+    left = [graph for graph in alive() if graph not in before]
     assert left == [], f"{len(left)} graphs: {[getattr(graph, 'name', '?') for graph in left]}"
 
 

@@ -59,9 +59,9 @@ def measure(folder, lines, flags=()):
 
     def look():
         while not ended.wait(SECONDS):
-            resident = _resident(process.pid)
-            if resident:
-                looks.append((count, resident))
+            megabytes = resident(process.pid)
+            if megabytes:
+                looks.append((count, megabytes))
 
     with open(folder / "log", "w+") as log:
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True) as process:
@@ -96,7 +96,7 @@ def make_run(path):
     algorithmic_run(path, recurrence_type="act", act_type="accumulated", act_max_steps=3)
 
 
-def _resident(pid):
+def resident(pid):
     """Returns the resident memory of a process in MB; 0 when it has ended."""
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next((line for line in lines if line.startswith("VmRSS")), "_ 0").split()[1]) / 1024

@@ -8,17 +8,17 @@ The first round is not counted: it loads what all share. Linux only (/proc). Pri
 
 import argparse
 import contextlib
-import gc
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-SMALL = "hidden_size=16,filter_size=32,num_heads=2,num_rec_steps=2,train_steps=4,eval_every=4"
+from tests.benchmarks import decode_memory  # noqa: E402
+
+SMALL = "hidden_size=16,filter_size=32,num_heads=2,num_rec_steps=2,act_max_steps=2,train_steps=2,eval_every=2"
 SIZES = "train_size=99,dev_size=9,test_size=9,long_size=2"
 
 
@@ -39,47 +39,47 @@ def main():
     print(json.dumps(found))
 
 
+def journey(folder, changes="", flags=()):
+    """Trains, evaluates, decodes and exports a tiny model.
+
+    Args:
+        folder: an empty directory.
+        changes: hparams after SMALL, ",name=value" each.
+        flags: more flags of the training.
+    """
+    import trainer
+
+    run, data = f"--output_dir={folder / 'run'}", f"--data_dir={folder / 'data'}"
+    (folder / "in").write_text("0 1 1\n")
+    for command in (
+        ["--problem=tiny_algo", run, data, f"--problem_args={SIZES}", f"--hparams={SMALL}{changes}", *flags],
+        ["evaluate", run, data, "--split=test", "--limit=8"],
+        ["decode", run, f"--decode_from_file={folder / 'in'}", f"--decode_to_file={folder / 'out'}"],
+        ["export", run],
+    ):
+        if trainer.main(command):
+            raise SystemExit(f"trainer {' '.join(command)} failed")
+
+
 def _measure(row, rounds):
+    from tests import traced_graphs
     from ut_keras.layers import custom_gradient
 
     if row == "tensorflow":
         custom_gradient._table = dict  # nothing to take from: what is left is tf.custom_gradient
     _round()
-    before, graphs = _resident(), _graphs()
+    graphs, memory = len(traced_graphs.alive()), decode_memory.resident("self")
     for _ in range(rounds):
         _round()
     return {
-        "mb_per_round": round((_resident() - before) / rounds, 1),
-        "graphs_per_round": (_graphs() - graphs) / rounds,
+        "graphs_per_round": (len(traced_graphs.alive()) - graphs) / rounds,
+        "mb_per_round": round((decode_memory.resident("self") - memory) / rounds, 1),
     }
 
 
 def _round():
-    import trainer
-
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
-        run, data = f"--output_dir={folder}/run", f"--data_dir={folder}/data"
-        pathlib.Path(folder, "in").write_text("0 1 1\n")
-        for command in (
-            ["--problem=tiny_algo", run, data, f"--hparams={SMALL}", f"--problem_args={SIZES}"],
-            ["evaluate", run, data, "--split=test", "--limit=8"],
-            ["decode", run, f"--decode_from_file={folder}/in", f"--decode_to_file={folder}/out"],
-            ["export", run],
-        ):
-            if trainer.main(command):
-                raise SystemExit(f"trainer {' '.join(command)} failed")
-
-
-def _graphs():
-    from tests import traced_graphs
-
-    return len(traced_graphs.alive())
-
-
-def _resident():
-    gc.collect()
-    status = pathlib.Path("/proc/self/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+        journey(pathlib.Path(folder))
 
 
 if __name__ == "__main__":

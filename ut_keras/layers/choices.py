@@ -1,4 +1,4 @@
-"""The one check of an argument that is a choice among names. Standard library only."""
+"""The checks of arguments that are choices among names. Standard library only."""
 
 
 def one_of(name, value, choices):
@@ -6,3 +6,8 @@ def one_of(name, value, choices):
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(str(choice) for choice in choices)}")
     return value
+
+
+def each_once(given, choices):
+    """Returns whether `given` names one or more of the choices, and none of them twice."""
+    return 0 < len(given) == len(set(given) & set(choices))

@@ -3,6 +3,7 @@
 Legend: B batch, L length, D hidden size.
 """
 
+from ut_keras.layers.choices import each_once
 from ut_keras.layers.gate import Gates, squashed
 from ut_keras.layers.recurrence_type import RecurrenceType
 
@@ -36,7 +37,7 @@ class Highway(RecurrenceType):
         **shared,
     ):
         super().__init__(**shared)
-        if sorted(set(gates_inputs) & set(_LETTERS)) != sorted(gates_inputs) or not gates_inputs:
+        if not each_once(gates_inputs, _LETTERS):
             raise ValueError(f"gates_inputs={gates_inputs!r} is not one or more of the letters i, s and t, each once")
         self._letters = [letter for letter in _LETTERS if letter in gates_inputs]
         self.norms = self.make_norms(*(f"norm_{letter}" for letter in self._letters))

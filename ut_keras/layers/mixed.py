@@ -9,6 +9,7 @@ import itertools
 import keras
 import tensorflow as tf
 
+from ut_keras.layers.choices import each_once
 from ut_keras.layers.dropout import dropout, fold_seed
 from ut_keras.layers.normalization import LayerNorm
 from ut_keras.layers.recurrence import UniversalRecurrence
@@ -232,7 +233,7 @@ class MixedRecurrence(keras.layers.Layer):
 def groups_of(mix):
     """Returns the names of the groups in `mix`; ValueError where it names others."""
     groups = mix.split(",")
-    if not set(groups) <= set(GROUPS) or len(set(groups)) < len(groups):
+    if not each_once(groups, GROUPS):
         raise ValueError(f"mix={mix!r} is not 'before_ut', 'after_ut' or 'before_ut,after_ut'")
     return groups
 
